@@ -1,0 +1,116 @@
+"""From a plan to a running job: this is where the layers meet."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+import time
+from typing import Any
+
+from firesteel.common.completable_future import CompletableFuture
+from firesteel.common.job_client import JobClient
+from firesteel.common.job_execution_result import JobExecutionResult
+from firesteel.common.job_id import JobID
+from firesteel.common.job_status import JobStatus
+from firesteel.coordinator.collecting import CollectedResults
+from firesteel.coordinator.job import Job
+from firesteel.coordinator.lineage import JobDirectory
+from firesteel.coordinator.progress import Progress
+from firesteel.datastream.collecting import END
+from firesteel.engine.spark_engine import SparkEngine
+from firesteel.errors import FiresteelError
+from firesteel.graph.plan import JobPlan
+from firesteel.graph.settings import JobSettings
+
+
+def launch(plan: JobPlan, settings: JobSettings) -> RunningJob:
+    """Start a job on Spark, in a thread of its own."""
+    return RunningJob(plan, settings)
+
+
+class RunningJob(JobClient):
+    """A job that runs in this process."""
+
+    def __init__(self, plan: JobPlan, settings: JobSettings) -> None:
+        self.progress = Progress(plan, settings.name, settings.progress)
+        self._collected = CollectedResults()
+        self.results = self._collected.queue
+        self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        directory = self._directory(settings)
+        self._job_id = JobID(directory.job_id)
+        self._engine = SparkEngine(plan, settings)
+        self.job = Job(plan, settings, directory, self._engine, self._collected, self.progress, _print)
+        self._started = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name=f"job {settings.name}", daemon=True)
+        self._thread.start()
+
+    def _directory(self, settings: JobSettings) -> JobDirectory:
+        """Where checkpoints go: to the given directory, or to one that lasts as long as the job."""
+        given = settings.checkpoints.directory if settings.checkpoints.enabled else None
+        if given is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="firesteel-job-")
+            given = self._temporary.name
+        return JobDirectory.open(given, settings.name)
+
+    def _run(self) -> None:
+        failure: BaseException | None = None
+        try:
+            self.job.run()
+        except BaseException as error:  # noqa: BLE001  it reaches whoever waits for the result
+            failure = error
+        finally:
+            self._engine.close()
+            if self._temporary is not None:
+                self._temporary.cleanup()
+        if failure is None:
+            took = int((time.monotonic() - self._started) * 1000)
+            self._result.set_result(JobExecutionResult(self._job_id, took, {}))
+        else:
+            self._result.set_exception(failure)
+        self.results.put(END)
+
+    def get_job_id(self) -> JobID:
+        return self._job_id
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        return CompletableFuture.completed(self.job.status)
+
+    def cancel(self) -> CompletableFuture[None]:
+        done: CompletableFuture[None] = CompletableFuture()
+        self.job.cancel()
+
+        def wait() -> None:
+            self._thread.join()
+            done.set_result(None)
+
+        threading.Thread(target=wait, name="cancel", daemon=True).start()
+        return done
+
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        return self._result
+
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        return CompletableFuture.completed({})
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        return _unsupported()
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        return _unsupported()
+
+
+def _unsupported() -> CompletableFuture[str]:
+    future: CompletableFuture[str] = CompletableFuture()
+    future.set_exception(FiresteelError("savepoints are not supported in this version"))
+    return future
+
+
+def _print(stream: str, text: str) -> None:
+    """What user code printed in a slot."""
+    target = sys.stdout if stream == "stdout" else sys.stderr
+    target.write(text)
+    target.flush()

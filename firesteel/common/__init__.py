@@ -1,0 +1,49 @@
+"""What streams, connectors and jobs share: types, rows, times, settings, handles on jobs. PyFlink's names."""
+
+from firesteel.common.completable_future import CompletableFuture
+from firesteel.common.config_options import ConfigOption, ConfigOptions
+from firesteel.common.configuration import Configuration
+from firesteel.common.execution_config import ExecutionConfig
+from firesteel.common.job_client import JobClient
+from firesteel.common.job_execution_result import JobExecutionResult
+from firesteel.common.job_id import JobID
+from firesteel.common.job_status import JobStatus
+from firesteel.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+from firesteel.common.serialization import (
+    ByteArraySchema,
+    DeserializationSchema,
+    Encoder,
+    SerializationSchema,
+    SimpleStringSchema,
+)
+from firesteel.common.serializer import TypeSerializer
+from firesteel.common.time import Duration, Instant, Time
+from firesteel.common.typeinfo import TypeInformation, Types
+from firesteel.common.types import Row, RowKind
+
+__all__ = [
+    "ByteArraySchema",
+    "CompletableFuture",
+    "ConfigOption",
+    "ConfigOptions",
+    "Configuration",
+    "DeserializationSchema",
+    "Duration",
+    "Encoder",
+    "ExecutionConfig",
+    "Instant",
+    "JobClient",
+    "JobExecutionResult",
+    "JobID",
+    "JobStatus",
+    "RestartStrategies",
+    "RestartStrategyConfiguration",
+    "Row",
+    "RowKind",
+    "SerializationSchema",
+    "SimpleStringSchema",
+    "Time",
+    "TypeInformation",
+    "TypeSerializer",
+    "Types",
+]

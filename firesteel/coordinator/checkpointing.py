@@ -1,0 +1,245 @@
+"""The checkpoint protocol. Its five steps carry the same numbers here, in docs/architecture.md and in the code below.
+
+1. **Plan.** Each source says how far this epoch reads; if a checkpoint is due, this epoch's end is barrier n on base b, the
+   last completed checkpoint, whose files stay until n is resolved.
+2. **Run.** At barrier n every operator snapshots and every sink writer pre-commits. Committables and the attempts' nonces
+   come back in band, the handles of durable snapshots over the control connections.
+3. **Complete.** All acknowledged and durable: write `_metadata`, sync, rename. *This is the commit point.*
+4. **Commit.** Make the output visible, idempotently, retrying without end; then mark n confirmed.
+5. **Drop** checkpoints beyond the retained number.
+
+Steps 3 to 5 run on a thread of their own while the next epochs run. One checkpoint is on its way at a time. A checkpoint
+that fails before the commit point is dropped, but never its output: sources have moved on, so its committables are
+carried into the next one. Only a rollback aborts output.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from firesteel.common.crashpoints import crash_point
+from firesteel.connectors.base import Json
+from firesteel.coordinator.committing import Committers
+from firesteel.coordinator.engine import EpochResult, SlotMessage
+from firesteel.coordinator.lineage import Completed, Incarnation, confirm
+from firesteel.coordinator.metadata import CheckpointMetadata, OperatorInfo
+from firesteel.coordinator.pending import PendingCheckpoint
+from firesteel.coordinator.retention import CompletedCheckpoints
+from firesteel.errors import CheckpointError, SupersededError
+from firesteel.graph.plan import JobPlan
+from firesteel.graph.settings import CheckpointSettings
+
+log = logging.getLogger("firesteel")
+
+_POLL_S = 0.5
+
+
+class Checkpointer:
+    """Takes the checkpoints of one incarnation."""
+
+    def __init__(
+        self,
+        plan: JobPlan,
+        job_name: str,
+        settings: CheckpointSettings,
+        incarnation: Incarnation,
+        committers: Committers,
+        on_completed: Callable[[CheckpointMetadata], None],
+    ) -> None:
+        self._plan, self._job_name, self._settings = plan, job_name, settings
+        self._incarnation, self._committers = incarnation, committers
+        self._on_completed = on_completed
+        self._completed = CompletedCheckpoints(incarnation, settings.retained)
+        start = incarnation.start
+        self._next = start.metadata.checkpoint + 1 if start else 1
+        self.base: int | None = start.metadata.checkpoint if start else None
+        self._pending: PendingCheckpoint | None = None
+        self._carried: dict[str, list[Json]] = {}
+        self._thread: threading.Thread | None = None
+        self._abandoned = threading.Event()
+        self._failure: BaseException | None = None
+        self._last_trigger = time.monotonic()
+
+    # ---- on the coordinator's thread
+
+    def due(self, epoch_s: float) -> bool:
+        """Whether the epoch about to be planned should end with a barrier: the one whose end is nearest the interval's."""
+        self.check()
+        interval = self._settings.interval_ms
+        if interval is None or self.busy():
+            return False
+        return time.monotonic() - self._last_trigger >= interval / 1000 - min(epoch_s, interval / 1000) / 2
+
+    def busy(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def begin(self, positions: Mapping[str, Json], *, final: bool) -> PendingCheckpoint:
+        """Step 1: this epoch ends with barrier n."""
+        self.check()
+        self._last_trigger = time.monotonic()
+        snapshot = self._settings.enabled
+        pending = PendingCheckpoint(self._next, self._plan.slots, positions, snapshot=snapshot, final=final)
+        self._next += 1
+        self._incarnation.begin(pending.checkpoint)
+        self._pending = pending
+        crash_point("after-plan")
+        return pending
+
+    def run(self, pending: PendingCheckpoint, result: EpochResult) -> None:
+        """Step 2 is over: the epoch succeeded. The other steps follow on their own."""
+        pending.epoch_ended(result)
+        crash_point("after-epoch")
+        self._thread = threading.Thread(target=self._finish, args=(pending,), name="checkpoint", daemon=True)
+        self._thread.start()
+
+    def on_message(self, slot: int, message: SlotMessage) -> None:
+        """A slot acknowledges or declines. Called by the engine's threads."""
+        pending = self._pending
+        if pending is not None and pending.checkpoint == message["checkpoint"]:
+            pending.acknowledge(slot, message)
+
+    def wait(self, cancelled: threading.Event) -> None:
+        """Wait until the checkpoint on its way is resolved."""
+        while self.busy() and not cancelled.is_set():
+            assert self._thread is not None
+            self._thread.join(_POLL_S)
+        self.check()
+
+    def check(self) -> None:
+        """Raise what ended the checkpoint thread, if anything did."""
+        if self._failure is not None:
+            raise self._failure
+
+    def abandon(self) -> None:
+        """The incarnation ends. What is not complete never will be; what is complete will be committed by the next one."""
+        self._abandoned.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    # ---- on the checkpoint's own thread
+
+    def _finish(self, pending: PendingCheckpoint) -> None:
+        try:
+            self._finish_steps(pending)
+        except SupersededError as error:
+            self._failure = error
+        except Exception as error:  # noqa: BLE001  raised again by check() on the coordinator's thread
+            self._failure = CheckpointError(f"checkpoint {pending.checkpoint} failed: {type(error).__name__}: {error}")
+            self._failure.__cause__ = error
+        finally:
+            self._pending = None
+
+    def _finish_steps(self, pending: PendingCheckpoint) -> None:
+        for uid, items in self._carried.items():
+            pending.committables[uid] = items + pending.committables.get(uid, [])
+        why = self._await_durability(pending)
+        if why is not None:
+            self._drop(pending, why)
+            return
+        # 3. Complete
+        crash_point("before-metadata")
+        metadata = self._metadata(pending)
+        completed = self._incarnation.complete(metadata)
+        self._carried = {}
+        self.base = pending.checkpoint
+        # 4. Commit
+        if not self._committers.commit(metadata.committables, self._abandoned):
+            return
+        crash_point("before-confirm")
+        self._confirm(completed)
+        # 5. Drop
+        self._completed.add(completed)
+        crash_point("after-drop")
+
+    def _await_durability(self, pending: PendingCheckpoint) -> str | None:
+        """Wait for every slot; the reason why the checkpoint has to be dropped, if it has."""
+        timeout = self._settings.timeout_ms / 1000
+        while True:
+            try:
+                if pending.wait(min(_POLL_S, timeout)):
+                    return None
+            except OSError as error:
+                return str(error)
+            if self._abandoned.is_set():
+                return "the job is rolling back"
+            if pending.age() > timeout:
+                return f"it took longer than {timeout:g} s"
+
+    def _drop(self, pending: PendingCheckpoint, why: str) -> None:
+        self._incarnation.drop_pending(pending.checkpoint)
+        self._carried = pending.committables
+        if pending.final:
+            raise CheckpointError(f"the final checkpoint {pending.checkpoint} was dropped: {why}")
+        if not self._abandoned.is_set():
+            log.warning(
+                "checkpoint %d was dropped: %s. The job goes on; the next one covers it",
+                pending.checkpoint,
+                why,
+            )
+
+    def _confirm(self, completed: Completed) -> None:
+        confirm(completed)
+        crash_point("after-confirm")
+        self._committers.sweep()
+        self._on_completed(completed.metadata)
+
+    def _metadata(self, pending: PendingCheckpoint) -> CheckpointMetadata:
+        return CheckpointMetadata(
+            job_id=self._incarnation.directory.job_id,
+            job_name=self._job_name,
+            checkpoint=pending.checkpoint,
+            incarnation=self._incarnation.number,
+            created_ms=int(time.time() * 1000),
+            final=pending.final,
+            operators=operator_infos(self._plan),
+            positions=pending.positions,
+            state=pending.state(),
+            committables=pending.committables,
+            statistics={"duration_ms": int(pending.age() * 1000)},
+        )
+
+
+def operator_infos(plan: JobPlan) -> dict[str, OperatorInfo]:
+    return {
+        operator.uid: OperatorInfo(
+            operator.name,
+            operator.kind,
+            operator.parallelism,
+            operator.max_parallelism,
+            operator.key_selector is not None,
+        )
+        for operator in plan.operators
+    }
+
+
+def restore_point(start: Completed, plan: JobPlan) -> dict[int, list[dict[str, Any]]]:
+    """Which state files each slot starts with, checking that the program fits the checkpoint.
+
+    :raises RestoreError: operators with state are gone, or parallelism changed.
+    """
+    from firesteel.errors import RestoreError
+
+    metadata, now = start.metadata, operator_infos(plan)
+    for uid, before in metadata.operators.items():
+        after = now.get(uid)
+        has_state = before.keyed or uid in metadata.positions
+        if after is None and has_state:
+            raise RestoreError(
+                f"checkpoint {start.path} holds state of operator '{before.name}' (uid {uid}), which is not in the program "
+                f"any more: it would be lost. Give operators a uid(...) so that they keep their state when the program changes"
+            )
+        if (
+            after is not None
+            and before.keyed
+            and ((before.parallelism, before.max_parallelism) != (after.parallelism, after.max_parallelism))
+        ):
+            raise RestoreError(
+                f"checkpoint {start.path} was made with parallelism {before.parallelism} (maximum {before.max_parallelism}) of "
+                f"'{before.name}' (uid {uid}), and the program has {after.parallelism} (maximum {after.max_parallelism}); a "
+                f"checkpoint is restored with the same in this version"
+            )
+    return {slot: list(chain) for slot, chain in enumerate(metadata.state)}

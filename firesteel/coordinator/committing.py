@@ -1,0 +1,75 @@
+"""The driver's half of sinks: making output visible once its checkpoint is complete."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+
+from firesteel.common.crashpoints import crash_point
+from firesteel.connectors.base import Committer, CommitterContext, Json
+from firesteel.graph.nodes import Write
+from firesteel.graph.plan import JobPlan
+
+log = logging.getLogger("firesteel")
+
+Committables = Mapping[str, Sequence[Json]]  # sink uid -> committables
+
+_FIRST_RETRY_S, _LONGEST_RETRY_S = 0.1, 10.0
+
+
+class Committers:
+    """The committers of one incarnation, one for each transactional sink."""
+
+    def __init__(self, plan: JobPlan, job_id: str, incarnation: int) -> None:
+        self._committers: dict[str, Committer] = {}
+        for operator in plan.operators:
+            if isinstance(operator.operator, Write):
+                context = CommitterContext(job_id, operator.uid, incarnation)
+                committer = operator.operator.sink.create_committer(context)
+                if committer is not None:
+                    self._committers[operator.uid] = committer
+
+    def unknown(self, committables: Committables) -> list[str]:
+        """Sinks that have something to commit but are not in the program any more."""
+        return [uid for uid, items in committables.items() if items and uid not in self._committers]
+
+    def commit(self, committables: Committables, abandoned: threading.Event) -> bool:
+        """Commit all, trying again for as long as it takes. False when it was abandoned before all was done.
+
+        A complete checkpoint must be committed: giving up would lose records, so nothing but the end of this incarnation
+        ends the attempts, and its successor goes on with them.
+        """
+        for uid, items in committables.items():
+            if items and not self._commit_one(uid, items, abandoned):
+                return False
+            crash_point("after-one-commit")
+        return True
+
+    def _commit_one(self, uid: str, items: Sequence[Json], abandoned: threading.Event) -> bool:
+        pause, attempt = _FIRST_RETRY_S, 1
+        while True:
+            try:
+                self._committers[uid].commit(items)
+            except Exception as error:  # noqa: BLE001  whatever a sink raises, the answer is to try again
+                log.warning(
+                    "sink %s could not commit %d items (attempt %d, trying again): %s",
+                    uid,
+                    len(items),
+                    attempt,
+                    error,
+                )
+            else:
+                return True
+            if abandoned.wait(pause):
+                return False
+            pause, attempt = min(pause * 2, _LONGEST_RETRY_S), attempt + 1
+
+    def sweep(self) -> None:
+        """Abort what older incarnations left behind: all they had to commit has been committed."""
+        for committer in self._committers.values():
+            committer.sweep(keep=())
+
+    def close(self) -> None:
+        for committer in self._committers.values():
+            committer.close()

@@ -1,0 +1,64 @@
+"""What the coordinator needs of whatever runs the slots. Spark is one such engine; tests have another, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from firesteel.connectors.base import Json
+from firesteel.graph.plan import JobPlan
+
+SlotMessage = dict[str, Any]
+FileHandle = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Everything slots need to start: the program, who they are, and the state they start with."""
+
+    job_id: str
+    job_name: str
+    plan: JobPlan
+    incarnation: int
+    attempt: int
+    directory: str
+    restore: Mapping[int, Sequence[FileHandle]]  # slot -> its state files, oldest first
+
+
+@dataclass(frozen=True)
+class EpochOrder:
+    """One epoch: what every subtask of every source reads, and the barrier at its end if there is one."""
+
+    epoch: int
+    ranges: Mapping[str, Sequence[Sequence[Json]]]  # source uid -> subtask -> ranges
+    checkpoint: int | None = None
+    snapshot: bool = True
+    completed: int | None = None
+
+
+@dataclass(frozen=True)
+class EpochResult:
+    """What came back in band: a report of every slot whose output was used, and records for the driver."""
+
+    reports: Sequence[dict[str, Any]]
+    collected: Sequence[list[Any]] = field(default_factory=list)
+
+
+class Engine(Protocol):
+    """Runs slots. Used by the coordinator's thread, apart from `cancel`."""
+
+    def deploy(self, deployment: Deployment, listener: Callable[[SlotMessage], None]) -> None:
+        """Start the slots and restore their state. The listener gets their messages, from other threads."""
+
+    def run_epoch(self, order: EpochOrder) -> EpochResult:
+        """Run one epoch to its end, or raise; after that only a new deployment helps."""
+
+    def undeploy(self) -> None:
+        """End the slots, whatever state they are in."""
+
+    def cancel(self) -> None:
+        """Make a running `run_epoch` or `deploy` raise soon. Any thread may call it."""
+
+    def close(self) -> None:
+        """Release everything."""

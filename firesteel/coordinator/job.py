@@ -1,0 +1,206 @@
+"""A job on the driver: incarnation after incarnation, epoch after epoch, until the input ends."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from firesteel.common.crashpoints import crash_point
+from firesteel.common.job_status import JobStatus
+from firesteel.coordinator.checkpointing import Checkpointer, restore_point
+from firesteel.coordinator.collecting import CollectedResults
+from firesteel.coordinator.committing import Committers
+from firesteel.coordinator.engine import Deployment, Engine, EpochOrder, SlotMessage
+from firesteel.coordinator.lineage import Incarnation, JobDirectory, confirm
+from firesteel.coordinator.metadata import CheckpointMetadata
+from firesteel.coordinator.progress import Progress
+from firesteel.coordinator.reading import SourceReading
+from firesteel.coordinator.restarts import Restarts
+from firesteel.errors import FiresteelError, JobCancelledError, RestoreError
+from firesteel.graph.plan import JobPlan
+from firesteel.graph.settings import JobSettings
+
+log = logging.getLogger("firesteel")
+
+_IDLE_S = 0.05
+
+
+class Job:
+    """Runs one program to its end. `run` belongs to one thread; `cancel` and the attributes may be used by any."""
+
+    def __init__(
+        self,
+        plan: JobPlan,
+        settings: JobSettings,
+        directory: JobDirectory,
+        engine: Engine,
+        results: CollectedResults,
+        progress: Progress,
+        output: Callable[[str, str], None],
+    ) -> None:
+        self._plan, self._settings, self._directory = plan, settings, directory
+        self._engine, self._results, self._progress, self._output = engine, results, progress, output
+        self._restarts = Restarts(settings.restart, checkpointing=settings.checkpoints.enabled)
+        self._cancelled = threading.Event()
+        self.status = JobStatus.CREATED
+        self.failures: list[BaseException] = []
+
+    def cancel(self) -> None:
+        """End the job as soon as possible."""
+        self._cancelled.set()
+        self._engine.cancel()
+
+    def run(self) -> None:
+        """Run to the end.
+
+        :raises FiresteelError: what the job failed with, or that it was cancelled.
+        """
+        try:
+            while True:
+                try:
+                    self._run_incarnation()
+                except Exception as failure:  # noqa: BLE001  any failure rolls back; the strategy decides what then
+                    if self._cancelled.is_set():
+                        raise JobCancelledError(f"job '{self._settings.name}' was cancelled") from None
+                    self._restart_after(failure)
+                else:
+                    self.status = JobStatus.FINISHED
+                    return
+        except JobCancelledError:
+            self.status = JobStatus.CANCELED
+            raise
+        except BaseException:
+            self.status = JobStatus.FAILED
+            raise
+        finally:
+            self._progress.close()
+
+    def _restart_after(self, failure: Exception) -> None:
+        self.failures.append(failure)
+        delay = self._restarts.delay_s(failure)
+        if delay is None:
+            raise failure
+        self.status = JobStatus.RESTARTING
+        log.warning(
+            "job '%s' failed and restarts from its last checkpoint in %g s (restart %d): %s",
+            self._settings.name, delay, self._restarts.count, _first_lines(failure),
+        )  # fmt: skip
+        self._cancelled.wait(delay)
+
+    def _run_incarnation(self) -> None:
+        """Recovery in the order that makes it safe: claim, commit, sweep, and only then start slots."""
+        incarnation = self._directory.claim()
+        self._results.rollback()
+        committers = Committers(self._plan, self._directory.job_id, incarnation.number)
+        checkpointer = None
+        reading = SourceReading(self._plan, self._settings)
+        try:
+            self._recover(incarnation, committers)
+            checkpointer = Checkpointer(
+                self._plan,
+                self._settings.name,
+                self._settings.checkpoints,
+                incarnation,
+                committers,
+                self._on_completed,
+            )
+            if incarnation.start is not None:
+                reading.restore(incarnation.start.metadata.positions)
+            self._deploy(incarnation, checkpointer)
+            self.status = JobStatus.RUNNING
+            self._run_epochs(reading, checkpointer)
+        finally:
+            if checkpointer is not None:
+                checkpointer.abandon()
+            self._engine.undeploy()
+            committers.close()
+            reading.close()
+
+    def _recover(self, incarnation: Incarnation, committers: Committers) -> None:
+        start = incarnation.start
+        if start is not None and not start.confirmed:
+            gone = committers.unknown(start.metadata.committables)
+            if gone:
+                raise RestoreError(
+                    f"checkpoint {start.path} holds output of the sinks {', '.join(gone)} that is not committed yet, and the "
+                    f"program does not have them any more: it would be lost. Run the program with them once more"
+                )
+            if not committers.commit(start.metadata.committables, self._cancelled):
+                raise JobCancelledError("cancelled while committing")
+            crash_point("recovery-before-confirm")
+            confirm(start)
+        committers.sweep()
+        crash_point("recovery-after-sweep")
+
+    def _deploy(self, incarnation: Incarnation, checkpointer: Checkpointer) -> None:
+        start = incarnation.start
+        restore = restore_point(start, self._plan) if start is not None else {}
+        if start is not None:
+            log.info("job '%s' goes on from checkpoint %d", self._settings.name, start.metadata.checkpoint)
+
+        def on_message(message: SlotMessage) -> None:
+            if message["type"] in ("durable", "declined"):
+                checkpointer.on_message(message["slot"], message)
+            elif message["type"] == "output":
+                self._output(message["stream"], message["text"])
+            elif message["type"] == "heartbeat":
+                self._progress.slot_memory(message["slot"], message["rss"])
+
+        self._engine.deploy(
+            Deployment(
+                self._directory.job_id, self._settings.name, self._plan, incarnation.number, self._restarts.count,
+                self._directory.path, restore,
+            ),
+            on_message,
+        )  # fmt: skip
+
+    def _run_epochs(self, reading: SourceReading, checkpointer: Checkpointer) -> None:
+        epoch = 0
+        while True:
+            self._check_cancelled()
+            ranges, units = reading.plan()
+            final = reading.finished()
+            due = checkpointer.due(reading.epoch_s)
+            if not (units or due or final):
+                self._cancelled.wait(_IDLE_S)
+                continue
+            if final:
+                checkpointer.wait(self._cancelled)  # one checkpoint at a time, and the last one is this epoch's
+            epoch += 1
+            pending = checkpointer.begin(reading.positions(), final=final) if due or final else None
+            started = time.monotonic()
+            result = self._engine.run_epoch(
+                EpochOrder(
+                    epoch,
+                    ranges,
+                    checkpoint=pending.checkpoint if pending else None,
+                    snapshot=pending.snapshot if pending else True,
+                    completed=checkpointer.base,
+                )
+            )
+            seconds = time.monotonic() - started
+            reading.observe(seconds)
+            self._results.add(result.collected, held=self._settings.checkpoints.enabled or final, pending=pending)
+            if pending is not None:
+                checkpointer.run(pending, result)
+            self._progress.epoch(epoch, seconds, result, checkpointer.base, reading.progress())
+            if final:
+                checkpointer.wait(self._cancelled)
+                self._check_cancelled()
+                return
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            raise JobCancelledError(f"job '{self._settings.name}' was cancelled")
+
+    def _on_completed(self, metadata: CheckpointMetadata) -> None:
+        self._results.release(metadata.checkpoint)
+        self._progress.checkpoint(metadata)
+
+
+def _first_lines(failure: BaseException) -> str:
+    text = str(failure) if isinstance(failure, FiresteelError) else f"{type(failure).__name__}: {failure}"
+    lines = text.strip().splitlines()
+    return "\n".join(lines[:25]) if lines else type(failure).__name__

@@ -1,0 +1,252 @@
+"""Incarnations: which driver may write, and from which checkpoint a job goes on.
+
+Every start of a job, restarts in process included, is a new **incarnation** k. It owns the directory `inc-k/` and writes
+nowhere else. It is claimed by an exclusive create; the claim also *fences* all older incarnations, by renaming their
+`pending/` directory. A checkpoint completes by a rename out of `pending/`, so from that moment on no older incarnation can
+complete one, however late its driver wakes up. Only then the restore point is chosen, and recorded.
+
+    <checkpoints>/<job>/_job            the job's id and name
+                       /inc-3/_start     the checkpoint incarnation 3 started from
+                             /pending/   checkpoints being written, one directory each
+                             /chk-17/    completed checkpoint: _metadata, and _confirmed once its output is committed
+                             /state/     state files
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import uuid
+from dataclasses import dataclass
+from urllib.parse import unquote, urlparse
+
+from firesteel.common.crashpoints import crash_point
+from firesteel.coordinator.metadata import METADATA, CheckpointMetadata, encode, read
+from firesteel.errors import CheckpointError, ConfigurationError, RestoreError, SupersededError
+from firesteel.state.durable import replace_durable, sync_directory, write_durable
+
+JOB_FORMAT = 1
+_INCARNATION = re.compile(r"inc-(\d+)")
+_CHECKPOINT = re.compile(r"chk-(\d+)")
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A completed checkpoint and where it is."""
+
+    path: str
+    metadata: CheckpointMetadata
+    confirmed: bool
+
+
+class JobDirectory:
+    """A job's directory of checkpoints."""
+
+    def __init__(self, path: str, job_id: str) -> None:
+        self.path = path
+        self.job_id = job_id
+
+    @classmethod
+    def open(cls, checkpoints: str, job_name: str) -> JobDirectory:
+        """The directory of the job of that name below the checkpoint directory, made when it is new.
+
+        :raises RestoreError: it belongs to another job or a newer firesteel.
+        """
+        root = local_path(checkpoints)
+        slug = re.sub(r"[^A-Za-z0-9._-]+", "-", job_name).strip("-.") or "job"
+        path = os.path.join(root, slug)
+        try:
+            os.makedirs(path, exist_ok=True)
+        except OSError as error:
+            raise ConfigurationError(
+                f"the checkpoint directory {path} cannot be made: {error.strerror}. Check its path and permissions"
+            ) from error
+        marker = os.path.join(path, "_job")
+        if not os.path.exists(marker):
+            if any(_INCARNATION.fullmatch(name) for name in os.listdir(path)):
+                raise RestoreError(
+                    f"{path} holds checkpoints but no _job file: it is damaged. Restore the file from a copy"
+                )
+            content = {"format": JOB_FORMAT, "job_id": uuid.uuid4().hex, "job_name": job_name}
+            with contextlib.suppress(FileExistsError):  # another driver was faster, and its id counts
+                write_exclusive(marker, json.dumps(content).encode())
+        return cls(path, cls._job_id(marker, job_name))
+
+    @staticmethod
+    def _job_id(marker: str, job_name: str) -> str:
+        try:
+            with open(marker, "rb") as file:
+                content = json.loads(file.read())
+            version, job_id, owner = content["format"], content["job_id"], content["job_name"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise RestoreError(f"{marker} is damaged: {error}. Restore it from a copy") from error
+        if version > JOB_FORMAT:
+            raise RestoreError(
+                f"{os.path.dirname(marker)} has format {version}, newer than {JOB_FORMAT}, the newest this firesteel "
+                f"reads; install the firesteel that wrote it, or a later one"
+            )
+        if owner != job_name:
+            raise RestoreError(
+                f"{os.path.dirname(marker)} belongs to the job {owner!r}, not to {job_name!r}. Give this job another name "
+                f"or another checkpoint directory"
+            )
+        return str(job_id)
+
+    def incarnations(self) -> list[int]:
+        """All there are, newest first."""
+        names = (_INCARNATION.fullmatch(name) for name in os.listdir(self.path))
+        return sorted((int(match[1]) for match in names if match), reverse=True)
+
+    def incarnation_path(self, incarnation: int) -> str:
+        return os.path.join(self.path, f"inc-{incarnation}")
+
+    def claim(self) -> Incarnation:
+        """Become the newest incarnation, fence all older ones, and find the checkpoint to go on from."""
+        number = self._claim_number()
+        crash_point("after-claim")
+        for older in self.incarnations():
+            if older < number:
+                self._fence(older, number)
+        crash_point("after-fence")
+        start = self._latest(number)
+        record = {"restored_from": os.path.relpath(start.path, self.path) if start else None}
+        write_durable(os.path.join(self.incarnation_path(number), "_start"), json.dumps(record).encode())
+        crash_point("after-lineage")
+        return Incarnation(self, number, start)
+
+    def _claim_number(self) -> int:
+        """A directory with everything in it appears under the next free number, at once or not at all."""
+        draft = os.path.join(self.path, f"new-{uuid.uuid4().hex}")
+        for part in ("pending", "state"):
+            os.makedirs(os.path.join(draft, part))
+        number = max(self.incarnations(), default=0)
+        while True:
+            number += 1
+            try:
+                os.rename(draft, self.incarnation_path(number))  # fails when that exists: it is not empty
+            except OSError:
+                if not os.path.isdir(self.incarnation_path(number)):
+                    raise
+                continue
+            sync_directory(self.path)
+            return number
+
+    def _fence(self, older: int, by: int) -> None:
+        path = self.incarnation_path(older)
+        with contextlib.suppress(FileNotFoundError):  # fenced before, or never more than half made
+            os.rename(os.path.join(path, "pending"), os.path.join(path, f"fenced-by-{by}"))
+            sync_directory(path)
+
+    def _latest(self, before: int) -> Completed | None:
+        """The checkpoint that incarnations older than `before` got to."""
+        for number in self.incarnations():
+            if number >= before:
+                continue
+            completed = self.completed(number)
+            if completed:
+                return completed[-1]
+            start = self._start_of(number)
+            if start is not None:  # else it died before it did anything: look further back
+                return self._completed_at(os.path.join(self.path, start)) if start else None
+        return None
+
+    def _start_of(self, number: int) -> str | None:
+        """The checkpoint an incarnation started from, "" for none, None when it never got that far."""
+        try:
+            with open(os.path.join(self.incarnation_path(number), "_start"), "rb") as file:
+                start = json.loads(file.read())["restored_from"]
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError) as error:
+            raise RestoreError(f"{self.incarnation_path(number)}/_start is damaged: {error}") from error
+        return start or ""
+
+    def completed(self, incarnation: int) -> list[Completed]:
+        """An incarnation's completed checkpoints, oldest first."""
+        path = self.incarnation_path(incarnation)
+        numbers = sorted(int(match[1]) for match in map(_CHECKPOINT.fullmatch, os.listdir(path)) if match)
+        return [self._completed_at(os.path.join(path, f"chk-{number}")) for number in numbers]
+
+    def _completed_at(self, path: str) -> Completed:
+        metadata = read(path)
+        if metadata.job_id != self.job_id:
+            raise RestoreError(f"checkpoint {path} belongs to the job {metadata.job_name!r} with id {metadata.job_id}, not to "
+                               f"{self.job_id}, whose directory it is in")  # fmt: skip
+        return Completed(path, metadata, os.path.exists(os.path.join(path, "_confirmed")))
+
+
+class Incarnation:
+    """The right to write: one start of a job."""
+
+    def __init__(self, directory: JobDirectory, number: int, start: Completed | None) -> None:
+        self.directory = directory
+        self.number = number
+        self.start = start
+        self.path = directory.incarnation_path(number)
+
+    def begin(self, checkpoint: int) -> str:
+        """Make the pending directory of a checkpoint.
+
+        :raises SupersededError: a newer incarnation has fenced this one.
+        """
+        path = os.path.join(self.path, "pending", str(checkpoint))
+        try:
+            os.mkdir(path)
+        except FileNotFoundError:
+            raise self.superseded() from None
+        return path
+
+    def complete(self, metadata: CheckpointMetadata) -> Completed:
+        """The commit point: the checkpoint exists from the rename on, and not before.
+
+        :raises SupersededError: a newer incarnation has fenced this one; the checkpoint does not exist.
+        """
+        pending = os.path.join(self.path, "pending", str(metadata.checkpoint))
+        final = os.path.join(self.path, f"chk-{metadata.checkpoint}")
+        try:
+            write_durable(os.path.join(pending, METADATA), encode(metadata))
+            crash_point("before-rename")
+            os.rename(pending, final)
+        except FileNotFoundError:
+            raise self.superseded() from None
+        sync_directory(self.path)
+        crash_point("after-rename")
+        return Completed(final, metadata, confirmed=False)
+
+    def drop_pending(self, checkpoint: int) -> None:
+        shutil.rmtree(os.path.join(self.path, "pending", str(checkpoint)), ignore_errors=True)
+
+    def superseded(self) -> SupersededError:
+        newest = max(self.directory.incarnations(), default=self.number)
+        return SupersededError(
+            f"incarnation {self.number} of this job was superseded by incarnation {newest} in {self.directory.path}: another "
+            f"driver has taken the job over, and this one must not go on"
+        )
+
+
+def confirm(completed: Completed) -> None:
+    """Note that a checkpoint's output is committed, so that recovery need not commit it again."""
+    with contextlib.suppress(FileNotFoundError):  # a successor has dropped the checkpoint meanwhile
+        replace_durable(os.path.join(completed.path, "_confirmed"), b"")
+
+
+def write_exclusive(path: str, data: bytes) -> None:
+    """Create a file with all of its content or not at all; FileExistsError when it is there."""
+    temporary = f"{path}.{uuid.uuid4().hex}"
+    write_durable(temporary, data)
+    try:
+        os.link(temporary, path)
+    finally:
+        os.unlink(temporary)
+    sync_directory(os.path.dirname(path))
+
+
+def local_path(location: str) -> str:
+    """A directory given as a path or `file://` URI."""
+    parsed = urlparse(location)
+    if parsed.scheme in ("", "file"):
+        return os.path.abspath(unquote(parsed.path) if parsed.scheme else location)
+    raise CheckpointError(f"{location}: only paths and file:// URIs can hold checkpoints in this version")

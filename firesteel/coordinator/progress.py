@@ -1,0 +1,80 @@
+"""What a person sees of a running job: one line now and then."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+from typing import TextIO
+
+from firesteel.coordinator.engine import EpochResult
+from firesteel.coordinator.metadata import CheckpointMetadata
+from firesteel.graph.plan import JobPlan
+
+_EVERY_S = 5.0
+
+
+class Progress:
+    """Counts records and prints a line every few seconds, to a terminal or when asked to."""
+
+    def __init__(self, plan: JobPlan, name: str, shown: bool | None, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._shown = self._stream.isatty() if shown is None else shown
+        self._name = name
+        self._sources = [operator.uid for operator in plan.sources()]
+        self._lock = threading.Lock()
+        self._started = self._last_shown = time.monotonic()
+        self._last_records = 0
+        self.records: Counter[str] = Counter()  # operator uid -> records out
+        self.epochs = 0
+        self.checkpoints = 0
+        self.last_checkpoint: CheckpointMetadata | None = None
+        self.slots_rss: dict[int, int] = {}
+
+    def epoch(self, number: int, seconds: float, result: EpochResult, base: int | None, part: float | None) -> None:
+        with self._lock:
+            self.epochs += 1
+            for report in result.reports:
+                for uid, (_, made) in report["records"].items():
+                    self.records[uid] += made
+            if self._shown and time.monotonic() - self._last_shown >= _EVERY_S:
+                self._show(seconds, part)
+
+    def read(self) -> int:
+        """Records read from all sources, repeats after a rollback included."""
+        return sum(self.records[uid] for uid in self._sources)
+
+    def checkpoint(self, metadata: CheckpointMetadata) -> None:
+        with self._lock:
+            self.checkpoints += 1
+            self.last_checkpoint = metadata
+
+    def slot_memory(self, slot: int, rss: int) -> None:
+        self.slots_rss[slot] = rss
+
+    def _show(self, seconds: float, part: float | None) -> None:
+        now, records = time.monotonic(), self.read()
+        rate = (records - self._last_records) / (now - self._last_shown)
+        self._last_shown, self._last_records = now, records
+        words = [f"{records:,} records", f"{rate:,.0f}/s", f"epoch {self.epochs} in {seconds:.2f} s"]
+        if part is not None:
+            words.insert(0, f"{part:.0%}")
+        if self.last_checkpoint is not None:
+            size = self.last_checkpoint.size() / 1e6
+            words.append(f"checkpoint {self.last_checkpoint.checkpoint} ({size:,.1f} MB)")
+        if self.slots_rss:
+            words.append(f"slots {sum(self.slots_rss.values()) / 1e6:,.0f} MB")
+        self._print("  ".join(words))
+
+    def close(self) -> None:
+        """The last line, when the job has ended."""
+        if self._shown and self.epochs:
+            took = time.monotonic() - self._started
+            self._print(
+                f"{self.read():,} records in {took:.1f} s, {self.epochs} epochs, {self.checkpoints} checkpoints"
+            )
+
+    def _print(self, text: str) -> None:
+        self._stream.write(f"[{self._name}] {text}\n")
+        self._stream.flush()

@@ -1,0 +1,66 @@
+"""The sources of a job, epoch by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from firesteel.connectors.base import EnumeratorContext, Json, SplitEnumerator
+from firesteel.coordinator.sizing import EpochSizer
+from firesteel.graph.nodes import Read
+from firesteel.graph.plan import JobPlan
+from firesteel.graph.settings import JobSettings
+
+
+class SourceReading:
+    """Plans what every source reads in the next epoch, and adapts how much that is."""
+
+    def __init__(self, plan: JobPlan, settings: JobSettings) -> None:
+        target = settings.epoch_target_ms
+        if settings.checkpoints.interval_ms is not None:
+            target = min(target, settings.checkpoints.interval_ms)  # else checkpoints would come late
+        self._sources: dict[str, tuple[SplitEnumerator, EpochSizer]] = {}
+        self._last: dict[str, int] = {}
+        self.epoch_s = 0.0  # how long epochs take at the moment
+        for operator in plan.sources():
+            assert isinstance(operator.operator, Read)
+            context = EnumeratorContext(operator.uid, operator.parallelism)
+            enumerator = operator.operator.source.create_enumerator(context)
+            self._sources[operator.uid] = (enumerator, EpochSizer(target / 1000))
+
+    def restore(self, positions: Mapping[str, Json]) -> None:
+        for uid, (enumerator, _) in self._sources.items():
+            if uid in positions:
+                enumerator.restore(positions[uid])
+
+    def plan(self) -> tuple[dict[str, Sequence[Sequence[Json]]], int]:
+        """The ranges of the next epoch by source, and how many units they are in all."""
+        ranges: dict[str, Sequence[Sequence[Json]]] = {}
+        self._last = {}
+        for uid, (enumerator, sizer) in self._sources.items():
+            assignment = enumerator.plan(sizer.units)
+            ranges[uid] = assignment.ranges
+            self._last[uid] = assignment.units
+        return ranges, sum(self._last.values())
+
+    def observe(self, seconds: float) -> None:
+        """The planned epoch took so long."""
+        self.epoch_s = seconds
+        for uid, (_, sizer) in self._sources.items():
+            sizer.observe(self._last[uid], seconds)
+
+    def finished(self) -> bool:
+        return all(enumerator.finished() for enumerator, _ in self._sources.values())
+
+    def positions(self) -> dict[str, Json]:
+        """Where each source goes on after everything planned so far."""
+        return {uid: enumerator.snapshot() for uid, (enumerator, _) in self._sources.items()}
+
+    def progress(self) -> float | None:
+        """How much of a bounded input is read, by the source that is furthest behind."""
+        parts = [enumerator.progress() for enumerator, _ in self._sources.values()]
+        known = [part for part in parts if part is not None]
+        return min(known) if known and len(known) == len(parts) else None
+
+    def close(self) -> None:
+        for enumerator, _ in self._sources.values():
+            enumerator.close()

@@ -1,0 +1,104 @@
+"""The driver's end of the control connections: one for each slot, JSON both ways, no data."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.runtime.wire import Messages, authenticate
+
+Listener = Callable[[dict[str, Any]], None]
+
+_AUTHENTICATION_S = 10.0
+
+
+class ControlServer:
+    """Listens for slots of one job and passes on what those of the current incarnation say."""
+
+    def __init__(self, host: str, key: bytes) -> None:
+        self._key = key
+        self._listener = socket.create_server((host, 0))
+        self.address: tuple[str, int] = self._listener.getsockname()[:2]
+        self._incarnation = 0
+        self._on_message: Listener = _ignore
+        self._slots: dict[int, Messages] = {}
+        self._failure: dict[str, Any] | None = None
+        self._changed = threading.Condition()
+        threading.Thread(target=self._accept, name="control-accept", daemon=True).start()
+
+    def expect(self, incarnation: int, on_message: Listener) -> None:
+        """A new incarnation: only its slots count from now on."""
+        with self._changed:
+            self._incarnation, self._on_message = incarnation, on_message
+            self._failure = None
+
+    def stop_slots(self, timeout: float) -> None:
+        """Ask all slots to end, and wait until they have; those that do not are cut off, which ends them too."""
+        with self._changed:
+            slots = dict(self._slots)
+        for messages in slots.values():
+            with contextlib.suppress(OSError):
+                messages.send({"type": "stop"})
+        with self._changed:
+            self._changed.wait_for(lambda: not self._slots, timeout)
+            for messages in self._slots.values():
+                messages.close()
+
+    def failure(self, timeout: float) -> dict[str, Any] | None:
+        """What a slot said it failed with. It says so before Spark can notice, so a short wait is enough."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._failure is not None, timeout)
+            return self._failure
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept(), which close() alone does not
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return  # closed
+            threading.Thread(target=self._serve, args=(connection,), name="control", daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        connection.settimeout(_AUTHENTICATION_S)
+        try:
+            authenticate(connection, self._key, server=True)
+        except OSError:
+            connection.close()
+            return
+        connection.settimeout(None)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        messages = Messages(connection)
+        hello = messages.receive()
+        if hello is None or hello["incarnation"] != self._incarnation:
+            messages.close()
+            return
+        slot = hello["slot"]
+        with self._changed:
+            self._slots[slot] = messages
+        while (message := messages.receive()) is not None:
+            if hello["incarnation"] != self._incarnation:
+                break
+            message["slot"] = slot
+            if message["type"] == "failed":
+                with self._changed:
+                    self._failure = self._failure or message["failure"]
+                    self._changed.notify_all()
+            else:
+                self._on_message(message)
+        messages.close()
+        with self._changed:
+            if self._slots.get(slot) is messages:
+                del self._slots[slot]
+            self._changed.notify_all()
+
+
+def _ignore(_: dict[str, Any]) -> None:
+    """Before the first incarnation nobody listens."""

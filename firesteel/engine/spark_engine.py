@@ -1,0 +1,177 @@
+"""Runs slots on Spark: one Spark job per epoch, one stage per level."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import secrets
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.common.crashpoints import crash_point
+from firesteel.coordinator.engine import Deployment, EpochOrder, EpochResult, SlotMessage
+from firesteel.engine import session
+from firesteel.engine.control import ControlServer
+from firesteel.engine.pump import PumpLevel, StartSlot
+from firesteel.engine.spark_private import LevelChain
+from firesteel.errors import JobCancelledError, SlotLostError
+from firesteel.graph.plan import JobPlan
+from firesteel.graph.settings import JobSettings
+from firesteel.graph.shipping import pack_main_classes, pack_plan
+from firesteel.runtime.failures import rebuild
+from firesteel.runtime.wire import COLLECTED, DRIVER, ROW
+
+_STOP_S = 10.0
+_CAUSE_S = 2.0
+
+
+class SparkEngine:
+    """The engine that runs in a Spark session, the user's or an embedded one."""
+
+    def __init__(self, plan: JobPlan, settings: JobSettings) -> None:
+        self._plan, self._settings = plan, settings
+        self._program = pack_plan(plan)
+        self._main_classes = pack_main_classes()
+        self._key = secrets.token_bytes(32)
+        self._group = f"firesteel-{secrets.token_hex(4)}"
+        self._handle: session.SparkHandle | None = None
+        self._chain: LevelChain | None = None
+        self._control: ControlServer | None = None
+        self._addresses: list[str] = []
+        self._incarnation = 0
+        self._cancelled = threading.Event()
+        self._stage_names = [" + ".join(op.name for op in plan.level(i)) for i in range(plan.levels)]
+        self._ensure_spark()
+
+    def deploy(self, deployment: Deployment, listener: Callable[[SlotMessage], None]) -> None:
+        chain = self._ensure_spark()
+        assert self._control is not None
+        self._incarnation = deployment.incarnation
+        self._control.expect(deployment.incarnation, listener)
+        boots = [self._boot(deployment, slot) for slot in range(deployment.plan.slots)]
+        start = StartSlot(boots, self._main_classes, self._program)
+        description = f"{deployment.job_name}, starting slots of incarnation {deployment.incarnation}"
+        answers = [json.loads(row) for row in self._run(lambda: chain.run([start], ["start slots"], description))]
+        for answer in answers:
+            if "failure" in answer:
+                raise rebuild(answer["failure"])
+        self._addresses = [answer["address"] for answer in answers]
+
+    def _boot(self, deployment: Deployment, slot: int) -> dict[str, Any]:
+        assert self._control is not None and self._handle is not None
+        scratch = self._handle.scratch
+        return {
+            "slot": slot,
+            "incarnation": deployment.incarnation,
+            "attempt": deployment.attempt,
+            "job_id": deployment.job_id,
+            "directory": deployment.directory,
+            "restore": list(deployment.restore.get(slot, ())),
+            "driver": list(self._control.address),
+            "key": self._key.hex(),
+            "scratch": str(scratch.path) if scratch is not None else "",
+            "path": [os.path.abspath(entry) for entry in sys.path],
+        }
+
+    def run_epoch(self, order: EpochOrder) -> EpochResult:
+        chain = self._ensure_spark()
+        levels = self._plan.levels
+        pumps = [
+            PumpLevel(level, level == levels - 1, self._orders(order, level), self._addresses, self._key)
+            for level in range(levels)
+        ]
+        crash_point("before-epoch")
+        description = f"{self._settings.name}, epoch {order.epoch}"
+        if order.checkpoint is not None:
+            description += f", checkpoint {order.checkpoint}"
+        rows = self._run(lambda: chain.run(pumps, self._stage_names, description))
+        reports, collected = [], []
+        for row in rows:
+            level, edge = ROW.unpack_from(row)
+            assert level == DRIVER
+            if edge == COLLECTED:
+                collected.append(pickle.loads(memoryview(row)[ROW.size :]))
+            else:
+                reports.append(json.loads(row[ROW.size :]))
+        if sorted(report["slot"] for report in reports) != list(range(self._plan.slots)):
+            raise SlotLostError(f"epoch {order.epoch} ended without a report of every slot")
+        return EpochResult(reports, collected)
+
+    def _orders(self, order: EpochOrder, level: int) -> list[dict[str, Any]]:
+        common = {
+            "incarnation": self._incarnation,
+            "epoch": order.epoch,
+            "level": level,
+            "checkpoint": order.checkpoint,
+            "snapshot": order.snapshot,
+            "completed": order.completed,
+        }
+        if level:
+            return [common] * self._plan.slots
+        return [
+            {**common, "ranges": {uid: list(by[slot]) for uid, by in order.ranges.items() if slot < len(by)}}
+            for slot in range(self._plan.slots)
+        ]
+
+    def _run(self, action: Callable[[], list[bytes]]) -> list[bytes]:
+        """Run a Spark job; if it fails, say why in the words of the slot that failed and not in Spark's."""
+        assert self._control is not None and self._handle is not None
+        if self._cancelled.is_set():
+            raise JobCancelledError("the job was cancelled")
+        try:
+            return action()
+        except Exception as error:
+            if self._cancelled.is_set():
+                raise JobCancelledError("the job was cancelled") from None
+            failure = self._control.failure(_CAUSE_S if self._handle.alive() else 0.0)
+            if failure is not None:
+                raise rebuild(failure) from None
+            if not self._handle.alive():
+                raise SlotLostError("the Spark JVM died") from error
+            raise SlotLostError(f"a slot or a Spark worker was lost: {_innermost(error)}") from error
+
+    def _ensure_spark(self) -> LevelChain:
+        """The Spark session, a new one if the JVM has died and was ours."""
+        if self._handle is not None and not self._handle.alive():
+            self._handle.release()
+            self._handle = None
+        if self._handle is None:
+            self._handle = session.acquire(self._plan.slots, self._settings.spark, self._settings.master)
+            self._chain = LevelChain(self._handle.sc, self._plan.slots, self._group)
+        if self._control is None:
+            local = str(self._handle.sc.master).startswith("local")
+            host = "127.0.0.1" if local else str(self._handle.sc.getConf().get("spark.driver.host", "127.0.0.1"))
+            self._control = ControlServer(host, self._key)
+        assert self._chain is not None
+        return self._chain
+
+    def undeploy(self) -> None:
+        self._addresses = []
+        if self._control is not None:
+            self._control.stop_slots(_STOP_S)
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+        if self._chain is not None and self._handle is not None and self._handle.alive():
+            with contextlib.suppress(Exception):  # the JVM may be on its way out, which ends the job as well
+                self._chain.cancel()
+
+    def close(self) -> None:
+        self.undeploy()
+        if self._control is not None:
+            self._control.close()
+        if self._handle is not None:
+            self._handle.release()
+
+
+def _innermost(error: Exception) -> str:
+    """The line of a Spark failure that says something: the last one of the Python traceback inside it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    for line in lines:
+        if line.startswith(("firesteel.", "org.apache.spark.SparkException: Python worker", "Caused by: java.io")):
+            return line
+    return lines[0] if lines else type(error).__name__

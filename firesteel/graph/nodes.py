@@ -1,0 +1,159 @@
+"""What a program describes: a graph of frozen nodes. Building one runs nothing.
+
+Nodes name their inputs by number, so renaming an operator (`.name()`, `.uid()`) replaces one node and no other.
+`union`, `key_by` and `rebalance` are not nodes: they say how the edges into the next node run.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import sys
+from dataclasses import dataclass, replace
+from typing import Any
+
+from firesteel.connectors.base import Sink, Source
+from firesteel.errors import GraphError
+
+
+class Partitioning(enum.Enum):
+    """To which subtasks of the consumer a record goes."""
+
+    FORWARD = "forward"  # to the subtask of the same index
+    KEY = "hash"  # to the subtask that owns the key's group
+    REBALANCE = "rebalance"  # round robin, batch by batch
+
+
+@dataclass(frozen=True)
+class Map:
+    """One output for each input."""
+
+    function: Any
+
+
+@dataclass(frozen=True)
+class FlatMap:
+    """Any number of outputs for each input."""
+
+    function: Any
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The inputs for which the function holds."""
+
+    function: Any
+
+
+@dataclass(frozen=True)
+class Process:
+    """A ProcessFunction, or a KeyedProcessFunction when the input is keyed."""
+
+    function: Any
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """The running reduction of each key: one update for each input."""
+
+    function: Any
+
+
+@dataclass(frozen=True)
+class Read:
+    """Records of a source."""
+
+    source: Source
+
+
+@dataclass(frozen=True)
+class Write:
+    """Records into a sink."""
+
+    sink: Sink
+
+
+@dataclass(frozen=True)
+class Collect:
+    """Records handed to the driver (`execute_and_collect`)."""
+
+
+Operator = Map | FlatMap | Filter | Process | Reduce | Read | Write | Collect
+
+
+@dataclass(frozen=True)
+class Input:
+    """An edge as the program describes it: where records come from and how they are spread."""
+
+    node: int
+    partitioning: Partitioning = Partitioning.FORWARD
+    explicit: bool = False  # the user asked for it, so differing parallelism is an error and not a rebalance
+    key_selector: Any = None  # a KeySelector or a function
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operator of a program."""
+
+    id: int
+    operator: Operator
+    name: str
+    inputs: tuple[Input, ...]
+    defined_at: str
+    uid: str | None = None
+    parallelism: int | None = None
+    max_parallelism: int | None = None
+    chaining: bool = True
+
+    @property
+    def key_selector(self) -> Any:
+        return self.inputs[0].key_selector if self.inputs else None
+
+
+class Graph:
+    """The nodes of one program, in the order they were described (inputs before consumers)."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[int, Node] = {}
+        self._next = 0
+
+    def add(self, operator: Operator, name: str, inputs: tuple[Input, ...], **settings: Any) -> Node:
+        node = Node(self._next, operator, name, inputs, user_code_location(), **settings)
+        self._next += 1
+        self._nodes[node.id] = node
+        return node
+
+    def remove(self, node_id: int) -> None:
+        """Take back a node that nothing reads from."""
+        del self._nodes[node_id]
+
+    def change(self, node_id: int, **settings: Any) -> None:
+        self._nodes[node_id] = replace(self._nodes[node_id], **settings)
+
+    def __getitem__(self, node_id: int) -> Node:
+        return self._nodes[node_id]
+
+    def nodes(self) -> tuple[Node, ...]:
+        return tuple(self._nodes.values())
+
+    def sinks(self) -> tuple[Node, ...]:
+        return tuple(node for node in self.nodes() if isinstance(node.operator, (Write, Collect)))
+
+    def clear(self) -> None:
+        self._nodes.clear()
+
+
+def user_code_location() -> str:
+    """`job.py:42`, the nearest caller outside firesteel: where the user described this operator."""
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    frame = sys._getframe(1)
+    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(home):
+        frame = frame.f_back
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def check_positive(what: str, value: Any) -> int:
+    """A parallelism given by the user."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise GraphError(f"{what} must be a whole number of at least 1, not {value!r}")
+    return value

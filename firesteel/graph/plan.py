@@ -1,0 +1,172 @@
+"""From a program's graph to the job plan: uids, parallelism, levels, edges.
+
+Every operator has a **level**: sources 0; others the maximum over their inputs of the input's level, plus 1 where the edge
+is not a forward edge. Operators of one level joined by forward edges call each other directly; every other edge is an
+exchange through Spark's shuffle. All of it runs as one linear chain of stages, level after level, so no operator ever runs
+twice however the graph branches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from firesteel.errors import GraphError
+from firesteel.graph.nodes import Graph, Input, Node, Operator, Partitioning, Read
+
+DEFAULT_MAX_PARALLELISM = 128
+
+
+@dataclass(frozen=True)
+class PlannedEdge:
+    """An edge between two planned operators; `direct` ones are calls, the others exchanges addressed by `id`."""
+
+    id: int
+    upstream: int
+    downstream: int
+    partitioning: Partitioning
+    direct: bool
+    key_selector: Any = None
+
+
+@dataclass(frozen=True)
+class PlannedOperator:
+    """An operator with everything decided."""
+
+    id: int
+    uid: str
+    name: str
+    operator: Operator
+    level: int
+    parallelism: int
+    max_parallelism: int
+    defined_at: str
+    inputs: tuple[PlannedEdge, ...]
+    key_selector: Any
+
+    @property
+    def kind(self) -> str:
+        return type(self.operator).__name__
+
+    def __str__(self) -> str:
+        return f"operator '{self.name}' (uid {self.uid}, defined at {self.defined_at})"
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """A job, ready to run: operators in topological order."""
+
+    operators: tuple[PlannedOperator, ...]
+
+    @property
+    def levels(self) -> int:
+        return 1 + max(operator.level for operator in self.operators)
+
+    @property
+    def slots(self) -> int:
+        return max(operator.parallelism for operator in self.operators)
+
+    def level(self, index: int) -> Iterator[PlannedOperator]:
+        return (operator for operator in self.operators if operator.level == index)
+
+    def outputs(self, operator: PlannedOperator) -> list[PlannedEdge]:
+        return [edge for other in self.operators for edge in other.inputs if edge.upstream == operator.id]
+
+    def sources(self) -> list[PlannedOperator]:
+        return [operator for operator in self.operators if isinstance(operator.operator, Read)]
+
+
+def build_plan(graph: Graph, parallelism: int, max_parallelism: int | None, chaining: bool = True) -> JobPlan:
+    """Decide everything about a program that can be decided before it runs."""
+    nodes = graph.nodes()
+    if not nodes:
+        raise GraphError("the program has no operators: add a source (for example env.from_collection([...])) first")
+    if not graph.sinks():
+        raise GraphError(
+            "the program has no sink, so nothing would be seen of its results: end a stream with print(), sink_to(...) "
+            "or execute_and_collect()"
+        )
+    uids = _uids(nodes)
+    planned: dict[int, PlannedOperator] = {}
+    edge_ids = iter(range(1 << 30))
+    for node in nodes:
+        degree = node.parallelism or parallelism
+        ceiling = node.max_parallelism or max_parallelism or DEFAULT_MAX_PARALLELISM
+        if degree > ceiling:
+            raise GraphError(
+                f"operator '{node.name}' (defined at {node.defined_at}) has parallelism {degree}, above its maximum "
+                f"parallelism {ceiling}, the number of key groups its state is divided into. Lower the parallelism, or "
+                f"raise the maximum with set_max_parallelism(...) before the job has any state"
+            )
+        spreads = [_partitioning(node, edge, planned[edge.node], degree) for edge in node.inputs]
+        level = max(
+            (
+                planned[edge.node].level + (spread is not Partitioning.FORWARD or not (chaining and node.chaining))
+                for edge, spread in zip(node.inputs, spreads, strict=True)
+            ),
+            default=0,
+        )
+        inputs = tuple(
+            PlannedEdge(
+                next(edge_ids),
+                edge.node,
+                node.id,
+                spread,
+                spread is Partitioning.FORWARD and planned[edge.node].level == level,
+                edge.key_selector,
+            )
+            for edge, spread in zip(node.inputs, spreads, strict=True)
+        )
+        planned[node.id] = PlannedOperator(
+            node.id,
+            uids[node.id],
+            node.name,
+            node.operator,
+            level,
+            degree,
+            ceiling,
+            node.defined_at,
+            inputs,
+            node.key_selector,
+        )
+    return JobPlan(tuple(planned.values()))
+
+
+def _partitioning(node: Node, edge: Input, upstream: PlannedOperator, parallelism: int) -> Partitioning:
+    if edge.partitioning is not Partitioning.FORWARD or upstream.parallelism == parallelism:
+        return edge.partitioning
+    if edge.explicit:
+        raise GraphError(
+            f"forward() into '{node.name}' (defined at {node.defined_at}) needs equal parallelism on both sides, but "
+            f"'{upstream.name}' has {upstream.parallelism} and '{node.name}' has {parallelism}. Use rebalance() instead"
+        )
+    return Partitioning.REBALANCE
+
+
+def _uids(nodes: tuple[Node, ...]) -> dict[int, str]:
+    """Given uids, and for the others a name that depends only on the operator, its inputs and its place among equals.
+
+    So adding an operator elsewhere in the program does not change them; still, only a given uid survives any edit.
+    """
+    given = Counter(node.uid for node in nodes if node.uid is not None)
+    for uid, count in given.items():
+        if count > 1:
+            places = ", ".join(f"'{n.name}' at {n.defined_at}" for n in nodes if n.uid == uid)
+            raise GraphError(f"uid {uid!r} is used by {count} operators ({places}); a uid names one operator's state")
+    uids: dict[int, str] = {}
+    seen: Counter[str] = Counter()
+    for node in nodes:
+        if node.uid is not None:
+            uids[node.id] = node.uid
+            continue
+        inputs = [f"{uids[edge.node]}/{edge.partitioning.value}" for edge in node.inputs]
+        shape = "|".join([type(node.operator).__name__, node.name, *inputs])
+        seen[shape] += 1
+        digest = hashlib.sha256(f"{shape}#{seen[shape]}".encode()).hexdigest()[:8]
+        slug = re.sub(r"[^a-z0-9]+", "-", node.name.lower()).strip("-")[:32] or "operator"
+        uids[node.id] = f"{slug}-{digest}"
+    return uids

@@ -1,0 +1,35 @@
+"""How a job is to be run: everything about it that is not its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from firesteel.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+
+
+@dataclass(frozen=True)
+class CheckpointSettings:
+    """When and where checkpoints are taken. No interval: none but the final one, which commits the sinks."""
+
+    interval_ms: int | None = None
+    timeout_ms: int = 600_000
+    directory: str | None = None
+    retained: int = 1
+
+    @property
+    def enabled(self) -> bool:
+        return self.interval_ms is not None
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """A job's settings, resolved."""
+
+    name: str
+    checkpoints: CheckpointSettings = CheckpointSettings()
+    restart: RestartStrategyConfiguration = field(default_factory=RestartStrategies.fall_back_restart)
+    epoch_target_ms: int = 1000
+    master: str | None = None
+    spark: Mapping[str, str] = field(default_factory=dict)
+    progress: bool | None = None  # None: when standard error is a terminal

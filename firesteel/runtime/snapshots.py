@@ -1,0 +1,156 @@
+"""A slot's part of checkpoints: deltas serialised at the barrier, made durable while the next epoch runs.
+
+A slot's state at checkpoint n is a **chain** of state files: a base, and the deltas since. A delta holds everything that
+changed since the last *completed* checkpoint, so the chain of n is the chain of that base plus one file. Chains are kept
+short by compaction, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from firesteel.common.crashpoints import crash_point
+from firesteel.errors import CheckpointError
+from firesteel.graph.keys import KeyGroups
+from firesteel.state.compaction import Compaction
+from firesteel.state.durable import write_durable
+from firesteel.state.files import Delta, StateFileWriter
+from firesteel.state.store import Store
+
+FileHandle = dict[str, Any]  # {"file": path below the job's directory, "size": bytes, "checksum": hex}
+Tell = Callable[[dict[str, Any]], None]
+
+COMPACT_FILES = 8
+
+
+@dataclass(frozen=True)
+class KeyedStore:
+    """A store and the operator it belongs to."""
+
+    uid: str
+    store: Store
+    groups: KeyGroups
+
+
+class Snapshots:
+    """Takes snapshots of this slot's stores."""
+
+    def __init__(
+        self,
+        directory: str,
+        incarnation: int,
+        slot: int,
+        stores: list[KeyedStore],
+        chain: list[FileHandle],
+        main_classes: bytes,
+        tell: Tell,
+    ) -> None:
+        self._directory = directory
+        self._folder = os.path.join(f"inc-{incarnation}", "state")
+        self._slot = slot
+        self._stores = stores
+        self._tell = tell
+        self._base: list[FileHandle] = list(chain)  # the last completed checkpoint's chain
+        self._chains: dict[int, list[FileHandle]] = {}
+        self._compaction: Compaction | None = None
+        self._compacting = True
+        self._main_classes = main_classes
+        self._lock = threading.Lock()
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._write_all, name="snapshots", daemon=True)
+        self._thread.start()
+
+    def barrier(self, checkpoint: int, nonce: str) -> None:
+        """Serialise what changed; a thread makes it durable and tells the driver."""
+        writer = StateFileWriter(self._slot, checkpoint)
+        entries = 0
+        for keyed in self._stores:
+            for name, kind, table in keyed.store.tables():
+                for delta in _by_group(keyed, name, kind, *table.barrier(checkpoint)):
+                    writer.add(delta)
+                    entries += len(delta.keys) + len(delta.deleted)
+        data, checksum = writer.finish() if entries else (b"", "")
+        self._work.put(lambda: self._write(checkpoint, nonce, data, checksum))
+
+    def completed(self, checkpoint: int) -> None:
+        """The driver says: that checkpoint is the base now. Called between epochs, by the slot's own thread."""
+        for keyed in self._stores:
+            keyed.store.completed(checkpoint)
+        with self._lock:
+            if checkpoint in self._chains:
+                self._base = self._chains[checkpoint]
+            self._chains = {n: chain for n, chain in self._chains.items() if n > checkpoint}
+
+    def close(self) -> None:
+        self._work.put(None)
+        self._thread.join()
+        if self._compaction is not None:
+            self._compaction.stop()
+
+    def _write_all(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+
+    def _write(self, checkpoint: int, nonce: str, data: bytes, checksum: str) -> None:
+        try:
+            with self._lock:
+                chain = self._compacted(self._base)
+            if data:
+                name = os.path.join(self._folder, f"slot-{self._slot}-chk-{checkpoint}-{uuid.uuid4().hex}.state")
+                crash_point("slot-before-state-file")
+                write_durable(os.path.join(self._directory, name), data)
+                crash_point("slot-after-state-file")
+                chain = [*chain, {"file": name, "size": len(data), "checksum": checksum}]
+            with self._lock:
+                self._chains[checkpoint] = chain
+        except OSError as error:
+            self._tell({"type": "declined", "checkpoint": checkpoint, "nonce": nonce, "why": str(error)})
+            return
+        self._tell({"type": "durable", "checkpoint": checkpoint, "nonce": nonce, "files": chain})
+
+    def _compacted(self, chain: list[FileHandle]) -> list[FileHandle]:
+        """The chain with its beginning replaced by its compaction, if one is ready; starts one when it is long."""
+        if self._compaction is not None:
+            if self._compaction.running():
+                return chain
+            compaction, self._compaction = self._compaction, None
+            try:
+                result = compaction.result()
+            except CheckpointError as error:
+                self._compacting = False  # it would fail again; the chain grows, and the user is told why
+                print(f"firesteel: {error}", file=sys.stderr)  # noqa: T201  forwarded to the driver
+                return chain
+            if chain[: len(compaction.inputs)] == compaction.inputs:
+                return [result, *chain[len(compaction.inputs) :]]
+        if self._compacting and _worth_compacting(chain):
+            output = os.path.join(self._folder, f"slot-{self._slot}-base-{uuid.uuid4().hex}.state")
+            self._compaction = Compaction(self._directory, output, list(chain), self._main_classes)
+        return chain
+
+
+def _worth_compacting(chain: list[FileHandle]) -> bool:
+    """When the deltas have grown to the base's size: each byte is then rewritten a few times, however large the state."""
+    return len(chain) >= COMPACT_FILES and sum(f["size"] for f in chain[1:]) >= chain[0]["size"]
+
+
+def _by_group(keyed: KeyedStore, name: str, kind: str, puts: list[tuple[Any, Any]], deleted: list[Any]) -> list[Delta]:
+    of = keyed.groups.of
+    deltas: dict[int, Delta] = {}
+    for key, value in puts:
+        group = of(key)
+        delta = deltas.get(group)
+        if delta is None:
+            delta = deltas[group] = Delta(keyed.uid, name, kind, group, [], [], [])
+        delta.keys.append(key)
+        delta.values.append(value)
+    for key in deleted:
+        group = of(key)
+        deltas.setdefault(group, Delta(keyed.uid, name, kind, group, [], [], [])).deleted.append(key)
+    return sorted(deltas.values(), key=lambda delta: delta.group)

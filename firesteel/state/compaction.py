@@ -1,0 +1,92 @@
+"""Merging a chain of state files into one, in a process of its own so that the slot never waits for it.
+
+The process reads an order as JSON on standard input and prints the output's handle. The order
+carries the slot's import path and the user's main classes, because state may hold instances of the user's classes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from firesteel.errors import CheckpointError
+from firesteel.graph.shipping import install_main_classes
+from firesteel.state.durable import write_durable
+from firesteel.state.files import Delta, StateFile, StateFileWriter
+
+
+class Compaction:
+    """A running compaction."""
+
+    def __init__(self, directory: str, output: str, inputs: list[dict[str, Any]], main_classes: bytes) -> None:
+        self.inputs = inputs
+        order = {
+            "directory": directory,
+            "output": output,
+            "inputs": inputs,
+            "path": sys.path,
+            "main": base64.b64encode(main_classes).decode(),
+        }
+        # -c and not -m, so that the user's main classes get a main module of their own
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", "from firesteel.state.compaction import main; main()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order).encode())
+        self._process.stdin.close()
+        self._process.stdin = None  # communicate() would flush it
+
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def result(self) -> dict[str, Any]:
+        """The compacted file's handle, once it is not running any more.
+
+        :raises CheckpointError: it failed; the chain it read is untouched.
+        """
+        answer, complaint = self._process.communicate()
+        if self._process.returncode != 0:
+            raise CheckpointError(
+                f"compacting {len(self.inputs)} state files failed: {complaint.decode()[-2000:].strip()}"
+            )
+        handle: dict[str, Any] = json.loads(answer)
+        return handle
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def compact(directory: str, output: str, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Merge the files, the later ones winning, and write the result durably."""
+    merged: dict[tuple[str, str, str, int], dict[Any, Any]] = {}
+    slot = checkpoint = 0
+    for handle in inputs:
+        with StateFile(os.path.join(directory, handle["file"]), handle["checksum"]) as file:
+            slot, checkpoint = file.footer["slot"], file.footer["checkpoint"]
+            for delta in file.deltas():
+                entries = merged.setdefault((delta.uid, delta.name, delta.kind, delta.group), {})
+                entries.update(zip(delta.keys, delta.values, strict=True))
+                for key in delta.deleted:
+                    entries.pop(key, None)
+    writer = StateFileWriter(slot, checkpoint)
+    for (uid, name, kind, group), entries in merged.items():
+        writer.add(Delta(uid, name, kind, group, list(entries), list(entries.values()), []))
+    data, checksum = writer.finish()
+    write_durable(os.path.join(directory, output), data)
+    return {"file": output, "size": len(data), "checksum": checksum}
+
+
+def main() -> None:
+    os.nice(10)
+    order = json.load(sys.stdin)
+    sys.path[:] = order["path"]
+    install_main_classes(base64.b64decode(order["main"]))
+    print(json.dumps(compact(order["directory"], order["output"], order["inputs"])))  # noqa: T201  this is its answer

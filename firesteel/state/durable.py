@@ -1,0 +1,34 @@
+"""Files that survive a crash: written, synced, and only then given their name."""
+
+from __future__ import annotations
+
+import os
+
+
+def write_durable(path: str, data: bytes) -> None:
+    """Create a file that must not exist yet, synced together with its directory."""
+    with open(path, "xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_directory(os.path.dirname(path))
+
+
+def replace_durable(path: str, data: bytes) -> None:
+    """Give `path` this content at once or not at all."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(temporary, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    sync_directory(os.path.dirname(path))
+
+
+def sync_directory(path: str) -> None:
+    """Make renames and new names in a directory durable."""
+    descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

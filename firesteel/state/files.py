@@ -1,0 +1,178 @@
+"""State files: what a slot writes at a barrier and reads on restore. docs/formats.md describes the same bytes.
+
+    header    8 bytes magic "FSTATE\\r\\n", 2 bytes format version
+    blocks    one for each (operator, state, key group) that has entries: a pickled pair (puts, deletes), where puts is
+              (keys, values)
+    footer    JSON: {"slot": i, "checkpoint": n, "states": [{"uid", "name", "kind", "blocks": [[group, codec, offset,
+              length, entries, checksum], ...]}, ...]}
+    trailer   8 bytes footer offset, 4 bytes footer length, 8 bytes xxh3-64 of header and footer, 8 bytes magic "FSTATEND"
+
+All numbers are big endian. Block checksums are xxh3-64 of the block in hex; since the footer holds them, the trailer's
+checksum stands for the whole file, and checkpoint metadata records it. Codec "plain" blocks hold only None, bool, int,
+float, str and bytes and are read by an unpickler that refuses every class; "pickle" blocks hold arbitrary objects.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import struct
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
+
+from firesteel.errors import RestoreError
+
+MAGIC = b"FSTATE\r\n"
+END_MAGIC = b"FSTATEND"
+VERSION = 1
+_HEADER = struct.Struct(">8sH")
+_TRAILER = struct.Struct(">QIQ8s")
+_PLAIN = frozenset((type(None), bool, int, float, str, bytes))
+
+
+@dataclass(frozen=True)
+class Delta:
+    """The changes of one key group of one state: entries put and keys deleted."""
+
+    uid: str
+    name: str
+    kind: str
+    group: int
+    keys: list[Any]
+    values: list[Any]
+    deleted: list[Any]
+
+
+class StateFileWriter:
+    """Builds a state file in memory: it is serialised at the barrier and made durable later, by another thread."""
+
+    def __init__(self, slot: int, checkpoint: int) -> None:
+        self._out = io.BytesIO()
+        self._out.write(_HEADER.pack(MAGIC, VERSION))
+        self._footer: dict[str, Any] = {"slot": slot, "checkpoint": checkpoint, "states": []}
+        self._blocks: dict[tuple[str, str], list[list[Any]]] = {}
+
+    def add(self, delta: Delta) -> None:
+        codec = (
+            "plain"
+            if _PLAIN.issuperset(map(type, delta.keys))
+            and _PLAIN.issuperset(map(type, delta.values))
+            and (_PLAIN.issuperset(map(type, delta.deleted)))
+            else "pickle"
+        )
+        block = pickle.dumps(((delta.keys, delta.values), delta.deleted), protocol=pickle.HIGHEST_PROTOCOL)
+        blocks = self._blocks.get((delta.uid, delta.name))
+        if blocks is None:
+            blocks = self._blocks[delta.uid, delta.name] = []
+            state = {"uid": delta.uid, "name": delta.name, "kind": delta.kind, "blocks": blocks}
+            self._footer["states"].append(state)
+        entries = len(delta.keys) + len(delta.deleted)
+        blocks.append([delta.group, codec, self._out.tell(), len(block), entries, xxh3_64_hexdigest(block)])
+        self._out.write(block)
+
+    def finish(self) -> tuple[bytes, str]:
+        """The file's bytes and its checksum."""
+        footer = json.dumps(self._footer, separators=(",", ":")).encode()
+        offset = self._out.tell()
+        checksum = xxh3_64_intdigest(_HEADER.pack(MAGIC, VERSION) + footer)
+        self._out.write(footer)
+        self._out.write(_TRAILER.pack(offset, len(footer), checksum, END_MAGIC))
+        return self._out.getvalue(), f"{checksum:016x}"
+
+
+class StateFile:
+    """A state file opened for reading; checks everything it reads.
+
+    :raises RestoreError: missing, truncated, damaged, of a newer format, or not the file the checkpoint recorded.
+    """
+
+    def __init__(self, path: str, checksum: str | None = None) -> None:
+        self.path = path
+        try:
+            self._file = open(path, "rb")  # noqa: SIM115  closed by close()
+            size = os.fstat(self._file.fileno()).st_size
+        except OSError as error:
+            raise RestoreError(f"state file {path} cannot be opened: {error.strerror}") from error
+        try:
+            self.footer = self._read_footer(size, checksum)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _read_footer(self, size: int, recorded: str | None) -> dict[str, Any]:
+        header = self._file.read(_HEADER.size)
+        if len(header) < _HEADER.size or not header.startswith(MAGIC):
+            raise self._damaged("it does not start like a state file")
+        version = _HEADER.unpack(header)[1]
+        if version > VERSION:
+            raise RestoreError(
+                f"state file {self.path} has format {version}, newer than {VERSION}, the newest this firesteel reads; "
+                f"install the firesteel that wrote it, or a later one"
+            )
+        if size < _HEADER.size + _TRAILER.size:
+            raise self._damaged(f"it has only {size} bytes")
+        self._file.seek(size - _TRAILER.size)
+        offset, length, checksum, magic = _TRAILER.unpack(self._file.read(_TRAILER.size))
+        if magic != END_MAGIC or offset + length + _TRAILER.size != size:
+            raise self._damaged("its end is missing: the file is torn")
+        self._file.seek(offset)
+        footer = self._file.read(length)
+        if xxh3_64_intdigest(header + footer) != checksum:
+            raise self._damaged("the checksum of its index does not match")
+        if recorded is not None and recorded != f"{checksum:016x}":
+            raise self._damaged(f"its checksum {checksum:016x} is not {recorded}, which the checkpoint recorded")
+        content: dict[str, Any] = json.loads(footer)
+        return content
+
+    def _damaged(self, why: str) -> RestoreError:
+        return RestoreError(
+            f"state file {self.path} is damaged: {why}. Restore it from a copy or use another checkpoint"
+        )
+
+    def deltas(self, groups: Container[int] | None = None) -> Iterator[Delta]:
+        """The changes of these key groups (all: None), reading only their blocks."""
+        for state in self.footer["states"]:
+            for group, codec, offset, length, _, checksum in state["blocks"]:
+                if groups is None or group in groups:
+                    self._file.seek(offset)
+                    block = self._file.read(length)
+                    if xxh3_64_hexdigest(block) != checksum:
+                        raise self._damaged(
+                            f"the checksum of key group {group} of state {state['name']!r} of {state['uid']} does not match"
+                        )
+                    (keys, values), deleted = self._decode(codec, block)
+                    yield Delta(state["uid"], state["name"], state["kind"], group, keys, values, deleted)
+
+    def _decode(self, codec: str, block: bytes) -> Any:
+        if codec == "plain":
+            return _PlainUnpickler(io.BytesIO(block)).load()
+        if codec == "pickle":
+            return pickle.loads(block)
+        raise RestoreError(f"state file {self.path} uses codec {codec!r}, which this firesteel does not know")
+
+    def verify(self) -> None:
+        """Check every block without decoding it."""
+        for state in self.footer["states"]:
+            for group, _, offset, length, _, checksum in state["blocks"]:
+                self._file.seek(offset)
+                if xxh3_64_hexdigest(self._file.read(length)) != checksum:
+                    raise self._damaged(f"the checksum of key group {group} of state {state['name']!r} does not match")
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> StateFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        raise RestoreError(f"a state block marked as plain refers to {module}.{name}: the file was tampered with")
