@@ -80,7 +80,7 @@ class FileEnumerator(SplitEnumerator):
             if not file.cut:
                 ranges = self._form.splits(file.path, file.size, self._split_size) if file.size else []
                 file.cut_into(ranges, ranges[-1][1] if ranges else 0, not self._form.splittable)
-            self._splits.extend(split for split in file.splits if split.left)
+            self._splits.extend(file.splits)
         return self._splits.popleft() if self._splits else None
 
     def plan(self, budget: int) -> Assignment:

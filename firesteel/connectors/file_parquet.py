@@ -113,12 +113,11 @@ class ParquetReader(FileReader):
         if group != self._group:
             self._table = None  # two decoded groups at once would double the memory
             try:
-                # No threads: the other cores have slots of their own, and it measured 30 % slower with them.
-                # The columns come in the file's order, whatever order they are asked for in.
+                # no threads: the other cores have slots of their own, and it measured 30 % slower with them
                 table = self._file.read_row_group(group, columns=self._columns, use_threads=False)
             except (pyarrow.ArrowException, OSError) as error:
                 raise self._bad_rows(self._starts[group], self._starts[group + 1], error) from error
-            self._table = table.select(self._columns)
+            self._table = table.select(self._columns)  # a column asked for twice is read once
             self._group = group
         return self._table
 

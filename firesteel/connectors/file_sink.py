@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
+from firesteel.common.crashpoints import crash_point
 from firesteel.common.serialization import Encoder
 from firesteel.connectors.base import Committer, CommitterContext, Json, Sink, SinkWriter, WriterContext
 from firesteel.connectors.file_paths import local_path
@@ -176,6 +177,7 @@ class FileCommitter(Committer):
             return f"{temporary!r} should have {size} bytes but has {waiting}"
         try:
             os.rename(temporary, final)
+            crash_point("after-one-rename")
         except OSError as error:
             return f"{temporary!r} cannot be renamed to {final!r}: {error}"
         return None

@@ -192,7 +192,8 @@ class EmbeddedSpark:
             try:
                 return spark_private.start_context(settings, self.log)
             except Exception as error:
-                tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
+                log = self.log.read_text(errors="replace") if self.log.exists() else ""
+                tail = "\n".join(log.splitlines()[-20:])
                 raise ConfigurationError(
                     f"Spark did not start with master {self.master} and settings {self.settings}: {error}\n"
                     f"The end of its log:\n{tail}"
@@ -289,12 +290,9 @@ def acquire(parallelism: int, settings: Mapping[str, str], master: str | None = 
             return _given(active, settings, master)
         master = master or settings.get("spark.master")
         check_settings({**GUARANTEE, **settings, "spark.master": master or "local[1]"})
-        if _embedded is not None and not (
-            _embedded.alive()
-            and not spark_private.is_stopped(_embedded.sc)
-            and _embedded.fits(master, parallelism, settings)
-        ):
-            if _embedded.users > 0 and _embedded.alive():
+        usable = _embedded is not None and _embedded.alive() and not spark_private.is_stopped(_embedded.sc)
+        if _embedded is not None and not (usable and _embedded.fits(master, parallelism, settings)):
+            if usable and _embedded.users > 0:
                 raise ConfigurationError(
                     f"A job of this process is running with Spark master {_embedded.master} and settings "
                     f"{_embedded.settings}; one with master {master} and settings {dict(settings)} cannot "

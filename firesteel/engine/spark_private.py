@@ -17,7 +17,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from py4j import java_gateway as py4j_gateway
 from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER
@@ -26,6 +26,9 @@ from pyspark import RDD, SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import SparkSession, SQLContext
+from pyspark.traceback_utils import SCCallSiteSync
+
+T = TypeVar("T")
 
 GATEWAY_PORT = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit: the JVM is there already, and is this process's parent."""
@@ -202,10 +205,8 @@ os.register_at_fork(after_in_child=_close_inherited_stdin)
 def sigint_handler_kept() -> Iterator[None]:
     """Undo SparkContext's SIGINT handler, which it installs when it is made in the main thread.
 
-    That handler calls `cancelAllJobs` over the connection that the interrupted call is waiting on. Tried:
-    py4j answers with "reentrant call" tracebacks on stderr, the job goes on, and KeyboardInterrupt is raised
-    anyway. With Python's own handler py4j closes the interrupted connection, and a cancel after it goes over
-    a new one and works.
+    That handler calls `cancelAllJobs` over the connection that the interrupted call is waiting on. Tried: py4j
+    answers with "reentrant call" tracebacks on stderr, and the job goes on.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -216,22 +217,6 @@ def sigint_handler_kept() -> Iterator[None]:
     finally:
         if previous is not None:  # None: not installed from Python, cannot be put back
             signal.signal(signal.SIGINT, previous)
-
-
-@contextlib.contextmanager
-def plain_sigint() -> Iterator[None]:
-    """Python's handler in place of SparkContext's, while a job runs in a session that the user made."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or "SparkContext." not in getattr(
-        handler, "__qualname__", ""
-    ):
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
 
 
 class _QuietLogging:
@@ -293,7 +278,11 @@ class LevelChain:
             rdd = rdd.mapPartitionsWithIndex(level)
             rdd._bypass_serializer = True  # rows are bytes already
             rdd._jrdd  # noqa: B018  makes the JVM's RDD now, under this level's name
-        rows: list[bytes] = rdd.collect()
+        SCCallSiteSync._spark_stack_depth += 1  # else collect() renames the last stage to "collect at ..."
+        try:
+            rows: list[bytes] = rdd.collect()
+        finally:
+            SCCallSiteSync._spark_stack_depth -= 1
         return rows
 
     def cancel(self) -> None:

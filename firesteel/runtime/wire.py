@@ -33,6 +33,11 @@ def address_of(sequence: int, upstream: int, target: int, slots: int) -> int:
     return sequence << 32 | upstream * slots + target
 
 
+def target_of(address: int, slots: int) -> int:
+    """The slot a row goes to, by the rule of Spark's PythonPartitioner."""
+    return (address & 0xFFFFFFFF) % slots
+
+
 class FrameWriter:
     """Frames onto a socket."""
 

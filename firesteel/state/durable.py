@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 
+from firesteel.common.crashpoints import crash_point
+
 
 def write_durable(path: str, data: bytes) -> None:
     """Create a file that must not exist yet, synced together with its directory."""
     with open(path, "xb") as file:
+        crash_point("durable-file-empty")
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

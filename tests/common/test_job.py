@@ -15,9 +15,7 @@ from firesteel.common import (
 def test_only_finished_failed_and_canceled_jobs_are_over_for_good():
     over = {status.name for status in JobStatus if status.is_globally_terminal_state()}
     assert over == {"FINISHED", "FAILED", "CANCELED"}
-    assert {s for s in JobStatus if s.is_terminal_state()} == {
-        JobStatus[name] for name in (*over, "SUSPENDED")
-    }
+    assert {s for s in JobStatus if s.is_terminal_state()} == {JobStatus[name] for name in (*over, "SUSPENDED")}
 
 
 def test_job_ids_are_values():

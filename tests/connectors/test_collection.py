@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from connector_reading import ReadingJob, read_in_any_way
 from hypothesis import given
 from hypothesis import strategies as st
 
 from firesteel.connectors.base import CHUNK, EnumeratorContext
 from firesteel.connectors.collection import CollectionSource
 from firesteel.errors import RestoreError
+from tests.connectors.connector_reading import ReadingJob, read_in_any_way
 
 
 @given(st.lists(st.integers() | st.text()), st.data())

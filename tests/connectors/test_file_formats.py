@@ -11,7 +11,6 @@ from unittest import mock
 import pyarrow
 import pyarrow.parquet
 import pytest
-from connector_reading import ReadingJob
 
 from firesteel.common.typeinfo import Types
 from firesteel.common.types import Row
@@ -25,6 +24,7 @@ from firesteel.datastream.connectors.file_system import (
     StreamFormat,
 )
 from firesteel.errors import ConfigurationError
+from tests.connectors.connector_reading import ReadingJob
 
 
 def read(path: Path, form: Any, budget: int = 1 << 20) -> list[Any]:
@@ -112,9 +112,7 @@ class TestCsv:
         ("bad", "reason"),
         [("x,2", "invalid literal"), ("1", "1 fields instead of 2"), ('1,"a"b', "expected after")],
     )
-    def test_bad_records_are_named_with_their_place(
-        self, file: Path, multiline: bool, bad: str, reason: str
-    ) -> None:
+    def test_bad_records_are_named_with_their_place(self, file: Path, multiline: bool, bad: str, reason: str) -> None:
         file.write_text(f"a,b\n1,2\n\n{bad}\n3,4\n")
         with pytest.raises(FileReadError, match=f"input' at byte 9: .*{reason}.* begins"):
             read(file, CsvReaderFormat(["a", "b"], [int, str], header=True, multiline=multiline))
@@ -161,6 +159,10 @@ class TestParquet:
     def test_all_columns_come_in_the_files_order_by_default(self, file: Path) -> None:
         self.write(file, 2)
         assert read(file, ParquetColumnarRowInputFormat()) == [("s0", 0, 0.5), ("s1", 1, 0.5)]
+
+    def test_a_column_may_be_asked_for_twice(self, file: Path) -> None:
+        self.write(file, 1)
+        assert read(file, ParquetColumnarRowInputFormat(columns=["n", "id", "n"])) == [(0, "s0", 0)]
 
     def test_a_row_type_makes_rows(self, file: Path) -> None:
         self.write(file, 1)

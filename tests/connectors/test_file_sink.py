@@ -252,9 +252,7 @@ def test_a_full_part_is_followed_by_another_and_both_wait_for_the_barrier(tmp_pa
 
 
 @given(st.text(), st.text(), st.integers(0), st.integers(0), st.integers(0))
-def test_a_temporary_name_says_whose_it_is(
-    job: str, uid: str, incarnation: int, sequence: int, subtask: int
-) -> None:
+def test_a_temporary_name_says_whose_it_is(job: str, uid: str, incarnation: int, sequence: int, subtask: int) -> None:
     name = PartName.of(job, uid, incarnation, sequence, subtask)
     assert PartName.parse(name.temporary()) == name
     assert PartName.parse(name.final("part", "")) is None

@@ -14,7 +14,6 @@ from unittest import mock
 import pyarrow
 import pyarrow.parquet
 import pytest
-from connector_reading import ReadingJob, read_in_any_way
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,9 +30,11 @@ from firesteel.datastream.connectors.file_system import (
     StreamFormat,
 )
 from firesteel.errors import ConfigurationError, RestoreError
+from tests.connectors.connector_reading import ReadingJob, read_in_any_way
 
 TEXT = StreamFormat.text_line_format()
-awkward = st.text(st.sampled_from("ab ,\"'\r\x0b\x0c\x1c\x85\u2028é日😀"), max_size=6)
+awkward = st.text(st.sampled_from("ab ,\"'\r\x0b\x0c\x1c\x85\u2028\ufeffé日😀"), max_size=6)
+fields = awkward.filter(lambda text: not text.startswith("\ufeff"))  # else a file may start with a mark
 line_ends = st.sampled_from(["\n", "\r\n"])
 
 
@@ -78,9 +79,7 @@ def test_every_line_comes_once(contents: list[bytes], data: st.DataObject) -> No
     assert read_files(data, TEXT, contents) == expected
 
 
-json_records = st.dictionaries(
-    awkward, st.none() | st.integers() | awkward | st.lists(awkward, max_size=2), max_size=3
-)
+json_records = st.dictionaries(awkward, st.none() | st.integers() | awkward | st.lists(awkward, max_size=2), max_size=3)
 
 
 @given(st.lists(json_records | st.just(""), max_size=8), line_ends, st.booleans(), st.data())
@@ -101,7 +100,7 @@ def csv_bytes(rows: list[Any], end: str) -> bytes:
 
 
 @given(
-    st.lists(st.tuples(awkward, st.integers(), awkward), max_size=8),
+    st.lists(st.tuples(fields, st.integers(), fields), max_size=8),
     line_ends,
     st.booleans(),
     st.booleans(),
@@ -123,9 +122,7 @@ with_newlines = st.text(st.sampled_from('ab,"\r\n'), max_size=6)
 
 
 @given(st.lists(st.tuples(with_newlines, with_newlines), max_size=8), line_ends, st.data())
-def test_every_multiline_csv_record_comes_once(
-    rows: list[tuple[str, str]], end: str, data: st.DataObject
-) -> None:
+def test_every_multiline_csv_record_comes_once(rows: list[tuple[str, str]], end: str, data: st.DataObject) -> None:
     form = CsvReaderFormat(multiline=True)
     assert read_files(data, form, [csv_bytes(rows, end)]) == rows
 
@@ -138,9 +135,7 @@ def parquet_bytes(table: pyarrow.Table, row_group_size: int) -> bytes:
 
 @given(st.lists(st.integers(0, 12), max_size=3), st.integers(1, 5), st.integers(1, 6), st.data())
 def test_every_parquet_row_comes_once(counts: list[int], group: int, batch: int, data: st.DataObject) -> None:
-    rows = [
-        [(i if i % 3 else None, f"{file}-{i}") for i in range(count)] for file, count in enumerate(counts)
-    ]
+    rows = [[(i if i % 3 else None, f"{file}-{i}") for i in range(count)] for file, count in enumerate(counts)]
     contents = [
         parquet_bytes(
             pyarrow.table(

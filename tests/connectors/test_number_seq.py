@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from connector_reading import ReadingJob, read_in_any_way
 from hypothesis import given
 from hypothesis import strategies as st
 
 from firesteel.connectors.base import EnumeratorContext
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.errors import ConfigurationError, RestoreError
+from tests.connectors.connector_reading import ReadingJob, read_in_any_way
 
 
 @given(st.integers(-100, 100), st.integers(0, 60), st.data())

@@ -114,9 +114,7 @@ def test_a_forked_child_cannot_remove_its_parents_directory(tmp_path: Path) -> N
     directory.remove()
 
 
-def test_only_own_directories_of_the_pattern_are_swept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_own_directories_of_the_pattern_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("firesteel-12-notahexno", "firesteel-x-0123abcd", "other-12-0123abcd"):
         (tmp_path / name).mkdir()
     (tmp_path / "firesteel-13-0123abcd").write_text("a file")
@@ -178,5 +176,5 @@ def test_sweepers_and_creators_at_the_same_time_do_not_hurt_each_other(tmp_path:
 
 
 def test_a_temporary_directory_too_long_for_sockets_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scratch.tempfile, "gettempdir", lambda: "/var/folders/" + "x" * 60)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: "/var/folders/" + "x" * 60)
     assert scratch.default_base() == Path("/tmp")
