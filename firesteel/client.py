@@ -38,9 +38,13 @@ class RunningJob(JobClient):
         self.results = self._collected.queue
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        directory = self._directory(settings)
+        self._engine = SparkEngine(plan, settings)  # first: it refuses what cannot run before anything is written
+        try:
+            directory = self._directory(settings)
+        except BaseException:
+            self._engine.close()
+            raise
         self._job_id = JobID(directory.job_id)
-        self._engine = SparkEngine(plan, settings)
         self.job = Job(plan, settings, directory, self._engine, self._collected, self.progress, _print)
         self._started = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"job {settings.name}", daemon=True)

@@ -147,11 +147,12 @@ class Checkpointer:
         self._carried = {}
         self.base = pending.checkpoint
         # 4. Commit
-        if not self._committers.commit(metadata.committables, self._abandoned):
+        if not self._committers.commit(metadata.committables, self._abandoned, self._incarnation.check):
             return
         crash_point("before-confirm")
         self._confirm(completed)
         # 5. Drop
+        self._incarnation.check()  # what is old to a superseded driver may be what its successor keeps
         self._completed.add(completed)
         crash_point("after-drop")
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from firesteel.coordinator.pending import PendingCheckpoint
 
+_ROOM = 1000  # batches
+
 
 class CollectedResults:
     """A queue of batches. With checkpoints, an epoch's records come out when a checkpoint that covers them is complete."""
@@ -18,6 +20,11 @@ class CollectedResults:
         self._open: list[list[Any]] = []  # covered by no barrier yet
         self._held: dict[int, list[list[Any]]] = {}  # barrier -> what it covers
         self._lock = threading.Lock()
+
+    def wait_for_room(self, cancelled: threading.Event) -> None:
+        """Wait while whoever reads the results is far behind, so that they do not pile up in memory."""
+        while self.queue.qsize() > _ROOM and not cancelled.wait(0.01):
+            pass
 
     def add(self, batches: Sequence[list[Any]], *, held: bool, pending: PendingCheckpoint | None) -> None:
         """An epoch's records, and the barrier at its end."""

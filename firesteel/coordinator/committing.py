@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.connectors.base import Committer, CommitterContext, Json
@@ -34,19 +34,21 @@ class Committers:
         """Sinks that have something to commit but are not in the program any more."""
         return [uid for uid, items in committables.items() if items and uid not in self._committers]
 
-    def commit(self, committables: Committables, abandoned: threading.Event) -> bool:
+    def commit(self, committables: Committables, abandoned: threading.Event, check: Callable[[], None]) -> bool:
         """Commit all, trying again for as long as it takes. False when it was abandoned before all was done.
 
         A complete checkpoint must be committed: giving up would lose records, so nothing but the end of this incarnation
-        ends the attempts, and its successor goes on with them.
+        ends the attempts, and its successor goes on with them. `check` raises when there is a successor already.
         """
         for uid, items in committables.items():
-            if items and not self._commit_one(uid, items, abandoned):
+            if items and not self._commit_one(uid, items, abandoned, check):
                 return False
             crash_point("after-one-commit")
         return True
 
-    def _commit_one(self, uid: str, items: Sequence[Json], abandoned: threading.Event) -> bool:
+    def _commit_one(
+        self, uid: str, items: Sequence[Json], abandoned: threading.Event, check: Callable[[], None]
+    ) -> bool:
         pause, attempt = _FIRST_RETRY_S, 1
         while True:
             try:
@@ -61,6 +63,7 @@ class Committers:
                 )
             else:
                 return True
+            check()
             if abandoned.wait(pause):
                 return False
             pause, attempt = min(pause * 2, _LONGEST_RETRY_S), attempt + 1

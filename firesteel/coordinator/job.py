@@ -127,7 +127,7 @@ class Job:
                     f"checkpoint {start.path} holds output of the sinks {', '.join(gone)} that is not committed yet, and the "
                     f"program does not have them any more: it would be lost. Run the program with them once more"
                 )
-            if not committers.commit(start.metadata.committables, self._cancelled):
+            if not committers.commit(start.metadata.committables, self._cancelled, incarnation.check):
                 raise JobCancelledError("cancelled while committing")
             crash_point("recovery-before-confirm")
             confirm(start)
@@ -159,6 +159,7 @@ class Job:
     def _run_epochs(self, reading: SourceReading, checkpointer: Checkpointer) -> None:
         epoch = 0
         while True:
+            self._results.wait_for_room(self._cancelled)
             self._check_cancelled()
             ranges, units = reading.plan()
             final = reading.finished()

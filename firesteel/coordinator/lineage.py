@@ -219,6 +219,11 @@ class Incarnation:
     def drop_pending(self, checkpoint: int) -> None:
         shutil.rmtree(os.path.join(self.path, "pending", str(checkpoint)), ignore_errors=True)
 
+    def check(self) -> None:
+        """Raise SupersededError when a newer incarnation has fenced this one."""
+        if not os.path.isdir(os.path.join(self.path, "pending")):
+            raise self.superseded()
+
     def superseded(self) -> SupersededError:
         newest = max(self.directory.incarnations(), default=self.number)
         return SupersededError(

@@ -17,6 +17,7 @@ from firesteel.coordinator.engine import Deployment, EpochOrder, EpochResult, Sl
 from firesteel.engine import session
 from firesteel.engine.control import ControlServer
 from firesteel.engine.pump import PumpLevel, StartSlot
+from firesteel.engine.scratch import ScratchDir
 from firesteel.engine.spark_private import LevelChain
 from firesteel.errors import JobCancelledError, SlotLostError
 from firesteel.graph.plan import JobPlan
@@ -41,6 +42,7 @@ class SparkEngine:
         self._handle: session.SparkHandle | None = None
         self._chain: LevelChain | None = None
         self._control: ControlServer | None = None
+        self._own_scratch: ScratchDir | None = None
         self._addresses: list[str] = []
         self._incarnation = 0
         self._cancelled = threading.Event()
@@ -63,7 +65,6 @@ class SparkEngine:
 
     def _boot(self, deployment: Deployment, slot: int) -> dict[str, Any]:
         assert self._control is not None and self._handle is not None
-        scratch = self._handle.scratch
         return {
             "slot": slot,
             "incarnation": deployment.incarnation,
@@ -73,7 +74,7 @@ class SparkEngine:
             "restore": list(deployment.restore.get(slot, ())),
             "driver": list(self._control.address),
             "key": self._key.hex(),
-            "scratch": str(scratch.path) if scratch is not None else "",
+            "scratch": self._scratch(),
             "path": [os.path.abspath(entry) for entry in sys.path],
         }
 
@@ -149,6 +150,19 @@ class SparkEngine:
         assert self._chain is not None
         return self._chain
 
+    def _scratch(self) -> str:
+        """A directory for the slots' sockets that is removed with the job even if slots are killed.
+
+        The embedded session's own; on a given local session one of ours; slots on other machines make their own.
+        """
+        assert self._handle is not None
+        if self._handle.scratch is not None:
+            return str(self._handle.scratch.path)
+        if str(self._handle.sc.master).startswith("local"):
+            self._own_scratch = self._own_scratch or ScratchDir.create()
+            return str(self._own_scratch.path)
+        return ""
+
     def undeploy(self) -> None:
         self._addresses = []
         if self._control is not None:
@@ -166,6 +180,8 @@ class SparkEngine:
             self._control.close()
         if self._handle is not None:
             self._handle.release()
+        if self._own_scratch is not None:
+            self._own_scratch.remove()
 
 
 def _innermost(error: Exception) -> str:

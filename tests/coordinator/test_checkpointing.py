@@ -1,0 +1,174 @@
+"""The checkpoint protocol when something goes wrong on the way."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firesteel.common import Encoder, RestartStrategies
+from firesteel.connectors.file_sink import FileCommitter
+from firesteel.coordinator import lineage
+from firesteel.coordinator.lineage import JobDirectory
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.connectors.file_system import FileSink
+from firesteel.errors import RestoreError, SupersededError
+from firesteel.runtime import snapshots
+from tests.support.local_engine import LocalRun
+
+RECORDS = 120_000
+
+
+def program(root: Path, interval: int = 5) -> StreamExecutionEnvironment:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).enable_checkpointing(interval)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 0))
+    env._epoch_target_ms = 5
+    totals = env.from_sequence(1, RECORDS).key_by(lambda n: n % 100).reduce(lambda a, b: a + b).uid("totals")
+    totals.sink_to(FileSink.for_row_format(str(root / "out"), Encoder.simple_string_encoder()).build()).uid("files")
+    return env
+
+
+def committed(root: Path) -> Counter[int]:
+    files = list((root / "out").iterdir())
+    assert not [file.name for file in files if file.name.startswith(".")]
+    return Counter(int(line) for file in files for line in file.read_text().splitlines())
+
+
+def check_output(root: Path) -> None:
+    output = committed(root)
+    assert sum(output.values()) == RECORDS
+    finals = {remainder: sum(range(remainder or 100, RECORDS + 1, 100)) for remainder in range(100)}
+    assert all(output[total] >= 1 for total in finals.values())
+
+
+def failing_writes(monkeypatch: pytest.MonkeyPatch, fails: Callable[[int], bool]) -> None:
+    """Snapshot files of some checkpoints cannot be written: the disk is full, say."""
+    real = snapshots.write_durable
+
+    def write(path: str, data: bytes) -> None:
+        if fails(int(path.split("-chk-")[1].split("-")[0])):
+            raise OSError(28, "No space left on device")
+        real(path, data)
+
+    monkeypatch.setattr(snapshots, "write_durable", write)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_dropped_but_its_output_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    failing_writes(monkeypatch, lambda checkpoint: checkpoint in (1, 2))
+    run = LocalRun(program(tmp_path), str(tmp_path / "checkpoints")).run()
+    check_output(tmp_path)
+    dropped = [record.message for record in caplog.records if "was dropped" in record.message]
+    assert len(dropped) == 2
+    assert "No space left on device" in dropped[0]
+    assert run.job.failures == []
+
+
+def test_a_checkpoint_that_takes_too_long_is_dropped_and_the_job_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    late = threading.Event()
+    real = snapshots.write_durable
+
+    def write(path: str, data: bytes) -> None:
+        if "-chk-1-" in path:
+            late.wait(0.3)
+        real(path, data)
+
+    monkeypatch.setattr(snapshots, "write_durable", write)
+    env = program(tmp_path)
+    env.get_checkpoint_config().set_checkpoint_timeout(50)
+    LocalRun(env, str(tmp_path / "checkpoints")).run()
+    check_output(tmp_path)
+    assert any("checkpoint 1 was dropped: it took longer than 0.05 s" in record.message for record in caplog.records)
+
+
+def test_a_final_checkpoint_that_cannot_be_written_fails_the_job_and_commits_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        failing_writes(patched, lambda checkpoint: True)
+        with pytest.raises(Exception, match="final checkpoint .* was dropped"):
+            LocalRun(program(tmp_path, interval=100_000), str(tmp_path / "checkpoints")).run()
+    LocalRun(program(tmp_path), str(tmp_path / "checkpoints")).run()
+    check_output(tmp_path)
+
+
+def test_a_commit_that_fails_is_tried_again_until_it_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    attempts = Counter[str]()
+    real = FileCommitter.commit
+
+    def commit(self: FileCommitter, committables: Any) -> None:
+        attempts["commit"] += 1
+        if attempts["commit"] <= 2:
+            raise ConnectionError("the server is restarting")
+        real(self, committables)
+
+    monkeypatch.setattr(FileCommitter, "commit", commit)
+    with caplog.at_level(logging.WARNING):
+        LocalRun(program(tmp_path), str(tmp_path / "checkpoints")).run()
+    check_output(tmp_path)
+    assert sum("could not commit" in record.message for record in caplog.records) == 2
+
+
+def test_a_driver_that_was_superseded_while_it_ran_stops_and_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The successor takes over in the worst moment: everything is durable, the metadata is written, not yet renamed."""
+    real = lineage.write_durable
+    successor: list[LocalRun] = []
+
+    def write(path: str, data: bytes) -> None:
+        real(path, data)
+        if path.endswith("_metadata") and not successor:
+            successor.append(LocalRun(program(tmp_path), str(tmp_path / "checkpoints")))
+            successor[0].run()
+
+    monkeypatch.setattr(lineage, "write_durable", write)
+    run = LocalRun(program(tmp_path), str(tmp_path / "checkpoints"))
+    with pytest.raises(SupersededError, match="another driver has taken the job over"):
+        run.run()
+    lines = committed_lines(tmp_path)
+    assert sum(lines.values()) == RECORDS
+
+
+def committed_lines(root: Path) -> Counter[str]:
+    return Counter(
+        line for f in (root / "out").iterdir() if not f.name.startswith(".") for line in f.read_text().splitlines()
+    )
+
+
+def test_as_many_checkpoints_are_retained_as_asked_for(tmp_path: Path) -> None:
+    env = program(tmp_path)
+    env.get_checkpoint_config().set_max_retained_checkpoints(3)
+    LocalRun(env, str(tmp_path / "checkpoints")).run()
+    directory = JobDirectory.open(str(tmp_path / "checkpoints"), "job")
+    assert len(directory.completed(1)) == 3
+    kept = set().union(*(completed.metadata.files() for completed in directory.completed(1)))
+    on_disk = {f"inc-1/state/{name}" for name in os.listdir(os.path.join(directory.path, "inc-1", "state"))}
+    assert kept <= on_disk
+
+
+def test_state_of_an_operator_that_is_gone_is_not_lost_silently(tmp_path: Path) -> None:
+    LocalRun(program(tmp_path), str(tmp_path / "checkpoints")).run()
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).enable_checkpointing(5)
+    env.from_sequence(1, RECORDS).print()
+    with pytest.raises(
+        RestoreError, match=r"holds state of operator 'Keyed Reduce' \(uid totals\), which is not in the"
+    ):
+        LocalRun(env, str(tmp_path / "checkpoints")).run()
+
+
+def test_another_parallelism_is_refused_for_now(tmp_path: Path) -> None:
+    LocalRun(program(tmp_path), str(tmp_path / "checkpoints")).run()
+    with pytest.raises(RestoreError, match="made with parallelism 2 .* and the program has 3"):
+        LocalRun(program(tmp_path).set_parallelism(3), str(tmp_path / "checkpoints")).run()

@@ -1,0 +1,95 @@
+"""A slot's chain of state files stays short, and whatever it is made of restores to the same state."""
+
+from __future__ import annotations
+
+import queue
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firesteel.graph.keys import KeyGroups
+from firesteel.graph.shipping import pack_main_classes
+from firesteel.runtime.snapshots import COMPACT_FILES, KeyedStore, Snapshots
+from firesteel.state.files import StateFile
+from firesteel.state.hashmap import HashMapStore
+
+
+class SlotUnderTest:
+    def __init__(self, directory: Path) -> None:
+        (directory / "inc-1" / "state").mkdir(parents=True)
+        self.directory = directory
+        self.store = HashMapStore()
+        self.table = self.store.table("t", "value")
+        self.messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        stores = [KeyedStore("op", self.store, KeyGroups(128))]
+        self.snapshots = Snapshots(str(directory), 1, 0, stores, [], pack_main_classes(), self.messages.put)
+
+    def checkpoint(self, number: int, completes: bool = True) -> list[dict[str, Any]]:
+        self.snapshots.barrier(number, "nonce")
+        message = self.messages.get(timeout=30)
+        assert message["type"] == "durable"
+        if completes:
+            self.snapshots.completed(number)
+        return message["files"]  # type: ignore[no-any-return]
+
+    def restored(self, chain: list[dict[str, Any]]) -> dict[Any, Any]:
+        table = HashMapStore().table("t", "value")
+        for handle in chain:
+            with StateFile(str(self.directory / handle["file"]), handle["checksum"]) as file:
+                for delta in file.deltas():
+                    table.load(delta.keys, delta.values, delta.deleted)
+        return dict(table.scan())
+
+
+def test_long_chains_are_compacted_in_the_background(tmp_path: Path) -> None:
+    slot = SlotUnderTest(tmp_path)
+    chain: list[dict[str, Any]] = []
+    number = 0
+    while not any("-base-" in handle["file"] for handle in chain):
+        number += 1
+        assert number < 2000, "no compaction was ever used"
+        slot.table.put(number % 50, number)
+        if number % 3 == 0:
+            slot.table.delete((number * 7) % 50)
+        chain = slot.checkpoint(number)
+        if number > COMPACT_FILES and slot.snapshots._compaction is not None:
+            slot.snapshots._compaction._process.wait(30)  # so that the next checkpoint finds it done
+    assert len(chain) <= COMPACT_FILES + 3
+    assert slot.restored(chain) == dict(slot.table.scan())
+    slot.snapshots.close()
+
+
+def test_a_checkpoint_that_never_completed_leaves_no_hole(tmp_path: Path) -> None:
+    slot = SlotUnderTest(tmp_path)
+    slot.table.put("a", 1)
+    slot.checkpoint(1)
+    slot.table.put("b", 2)
+    slot.checkpoint(2, completes=False)
+    slot.table.put("c", 3)
+    chain = slot.checkpoint(3)
+    assert len(chain) == 2
+    assert slot.restored(chain) == {"a": 1, "b": 2, "c": 3}
+    slot.snapshots.close()
+
+
+def test_nothing_changed_means_no_new_file(tmp_path: Path) -> None:
+    slot = SlotUnderTest(tmp_path)
+    slot.table.put("a", 1)
+    chain = slot.checkpoint(1)
+    assert slot.checkpoint(2) == chain
+    slot.snapshots.close()
+
+
+def test_a_full_disk_declines_the_checkpoint_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: str, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("firesteel.runtime.snapshots.write_durable", full)
+    slot = SlotUnderTest(tmp_path)
+    slot.table.put("a", 1)
+    slot.snapshots.barrier(1, "nonce")
+    message = slot.messages.get(timeout=30)
+    assert (message["type"], message["checkpoint"]) == ("declined", 1)
+    assert "No space left" in message["why"]
+    slot.snapshots.close()
