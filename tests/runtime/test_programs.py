@@ -20,9 +20,11 @@ from firesteel.datastream import (
     ValueStateDescriptor,
 )
 from firesteel.datastream.connectors.file_system import FileSink
+from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.errors import FiresteelError, InvalidKeyError, StateError, UserCodeError
 from firesteel.graph.nodes import Collect
 from tests.support.local_engine import LocalRun
+from tests.support.slicing import Sliced
 
 
 def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
@@ -104,19 +106,24 @@ def expected_counts(numbers: range, keys: int) -> list[tuple[int, int, int]]:
     failures=st.lists(st.integers(1, 12), max_size=3, unique=True),
     interval=st.sampled_from([1, 20]),
     keys=st.integers(1, 9),
-    data=st.data(),
+    sizes=st.lists(st.integers(1, 5000), min_size=1, max_size=5).filter(lambda sizes: sum(sizes) > 400 * len(sizes)),
 )
 def test_failures_at_any_epoch_change_nothing_in_collected_or_committed_output(
-    tmp_path_factory: pytest.TempPathFactory, parallelism: int, failures: list[int], interval: int, keys: int, data: Any
+    tmp_path_factory: pytest.TempPathFactory,
+    parallelism: int,
+    failures: list[int],
+    interval: int,
+    keys: int,
+    sizes: list[int],
 ) -> None:
     root = tmp_path_factory.mktemp("run")
     env = environment(parallelism).enable_checkpointing(interval)
-    env._epoch_target_ms = data.draw(st.sampled_from([1, 1000]))
-    numbers = env.from_sequence(1, 60_000).set_parallelism(1)  # one source subtask, so that order per key is known
+    source = Sliced(NumberSequenceSource(1, 20_000), *sizes)
+    numbers = env.from_source(source).set_parallelism(1)  # one source subtask, so that order per key is known
     counts = numbers.key_by(lambda n: n % keys).process(CountPerKey())
     counts.sink_to(FileSink.for_row_format(str(root / "out"), Encoder.simple_string_encoder()).build())
     results = collect(env, counts, root / "checkpoints", fail_at=failures)
-    expected = expected_counts(range(1, 60_001), keys)
+    expected = expected_counts(range(1, 20_001), keys)
     assert sorted(results) == sorted(expected)
     files = list((root / "out").iterdir())
     assert not [file for file in files if file.name.startswith(".")]
