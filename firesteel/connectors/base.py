@@ -133,11 +133,19 @@ class SinkWriter(ABC):
         """The epoch ends: give non-transactional output away now."""
 
     def prepare_commit(self) -> list[Json]:
-        """The barrier: make all output since the last barrier durable but not visible, and describe it.
+        """The barrier: pre-commit all output since the last barrier, and describe it.
 
-        Whatever is not in a committable when this returns must already be visible or never become so.
+        Whatever is not in a committable when this returns must already be visible or never become so. Output that is
+        not durable yet is made so by `persist`.
         """
         return []
+
+    def persist(self, committables: Sequence[Json]) -> None:  # noqa: B027  an optional hook
+        """Make what `prepare_commit` described durable. The checkpoint is not complete before this returns.
+
+        Called by another thread while the next epoch may be writing, so that nobody waits for the disk. If it raises,
+        the job rolls back.
+        """
 
     def close(self) -> None:  # noqa: B027  an optional hook
         """The slot ends; do not commit and do not abort: the driver decides that."""

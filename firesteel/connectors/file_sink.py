@@ -127,18 +127,21 @@ class FileWriter(SinkWriter):
         file = self._file
         if file is None:
             return
-        file.flush()
-        os.fsync(file.fileno())
         file.close()
         self._file = None
         self._complete.append({"temporary": file.name, "final": self._final, "size": self._size})
 
     def prepare_commit(self) -> list[Json]:
         self._finish()
-        if self._complete:
-            fsync_directory(self._directory)  # a file is not durable before its name is
         committables, self._complete = self._complete, []
         return committables
+
+    def persist(self, committables: Sequence[Json]) -> None:
+        for committable in committables:
+            with open(committable["temporary"], "rb") as file:
+                os.fsync(file.fileno())
+        if committables:
+            fsync_directory(self._directory)  # a file is not durable before its name is
 
     def close(self) -> None:
         if self._file is not None:

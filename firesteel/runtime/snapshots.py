@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firesteel.common.crashpoints import crash_point
-from firesteel.errors import CheckpointError
+from firesteel.errors import CheckpointError, SlotLostError
 from firesteel.graph.keys import KeyGroups
 from firesteel.state.compaction import Compaction
 from firesteel.state.durable import write_durable
@@ -61,14 +61,15 @@ class Snapshots:
         self._chains: dict[int, list[FileHandle]] = {}
         self._compaction: Compaction | None = None
         self._compacting = True
+        self._broken: Exception | None = None
         self._main_classes = main_classes
         self._lock = threading.Lock()
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._write_all, name="snapshots", daemon=True)
         self._thread.start()
 
-    def barrier(self, checkpoint: int, nonce: str) -> None:
-        """Serialise what changed; a thread makes it durable and tells the driver."""
+    def barrier(self, checkpoint: int, nonce: str, persist: Callable[[], None]) -> None:
+        """Serialise what changed; a thread makes it durable, as it does the sinks' output, and tells the driver."""
         writer = StateFileWriter(self._slot, checkpoint)
         entries = 0
         for keyed in self._stores:
@@ -77,7 +78,12 @@ class Snapshots:
                     writer.add(delta)
                     entries += len(delta.keys) + len(delta.deleted)
         data, checksum = writer.finish() if entries else (b"", "")
-        self._work.put(lambda: self._write(checkpoint, nonce, data, checksum))
+        self._work.put(lambda: self._finish(checkpoint, nonce, persist, data, checksum))
+
+    def check(self) -> None:
+        """Raise what kept the sinks' output from becoming durable: it cannot be carried on, only made again."""
+        if self._broken is not None:
+            raise SlotLostError(f"output could not be made durable: {self._broken}") from self._broken
 
     def completed(self, checkpoint: int) -> None:
         """The driver says: that checkpoint is the base now. Called between epochs, by the slot's own thread."""
@@ -97,6 +103,15 @@ class Snapshots:
     def _write_all(self) -> None:
         while (work := self._work.get()) is not None:
             work()
+
+    def _finish(self, checkpoint: int, nonce: str, persist: Callable[[], None], data: bytes, checksum: str) -> None:
+        try:
+            persist()
+        except Exception as error:  # noqa: BLE001  raised again by check() on the slot's own thread
+            self._broken = error
+            self._tell({"type": "declined", "checkpoint": checkpoint, "nonce": nonce, "why": str(error)})
+        else:
+            self._write(checkpoint, nonce, data, checksum)
 
     def _write(self, checkpoint: int, nonce: str, data: bytes, checksum: str) -> None:
         try:

@@ -191,6 +191,7 @@ class SlotTask:
     def run_level(self, order: LevelOrder, payloads: Iterable[bytes], send_row: SendRow) -> None:
         """Run one level of one epoch: all its input is in `payloads`, all its output goes to `send_row`."""
         self._advance(order)
+        self._snapshots.check()
         self._send_row, self._sequence = send_row, 0
         if order.level == 0:
             if order.completed is not None:
@@ -243,8 +244,12 @@ class SlotTask:
                     crash_point("slot-after-prepare-commit")
             except Exception as error:
                 raise OperatorFailure(operator, "at the end of an epoch", error) from error
-        if order.checkpoint is not None and order.snapshot:
-            self._snapshots.barrier(order.checkpoint, self._nonce)
+        if order.checkpoint is not None:
+            persist = self._persisting(committables)
+            if order.snapshot:
+                self._snapshots.barrier(order.checkpoint, self._nonce, persist)
+            else:
+                persist()
         report = {
             "slot": self._place.slot,
             "epoch": order.epoch,
@@ -257,6 +262,13 @@ class SlotTask:
         self._nonce = uuid.uuid4().hex
         for count in self._counts.values():
             count[0] = count[1] = 0
+
+    def _persisting(self, committables: dict[str, list[Json]]) -> Callable[[], None]:
+        def persist() -> None:
+            for operator, writer in self._writers:
+                writer.persist(committables[operator.uid])
+
+        return persist
 
     def _collect(self, values: list[Any]) -> None:
         payload = pickle.dumps(values, protocol=pickle.HIGHEST_PROTOCOL)

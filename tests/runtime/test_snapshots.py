@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from firesteel.errors import SlotLostError
 from firesteel.graph.keys import KeyGroups
 from firesteel.graph.shipping import pack_main_classes
 from firesteel.runtime.snapshots import COMPACT_FILES, KeyedStore, Snapshots
@@ -26,7 +27,7 @@ class SlotUnderTest:
         self.snapshots = Snapshots(str(directory), 1, 0, stores, [], pack_main_classes(), self.messages.put)
 
     def checkpoint(self, number: int, completes: bool = True) -> list[dict[str, Any]]:
-        self.snapshots.barrier(number, "nonce")
+        self.snapshots.barrier(number, "nonce", lambda: None)
         message = self.messages.get(timeout=30)
         assert message["type"] == "durable"
         if completes:
@@ -88,8 +89,22 @@ def test_a_full_disk_declines_the_checkpoint_with_the_reason(tmp_path: Path, mon
     monkeypatch.setattr("firesteel.runtime.snapshots.write_durable", full)
     slot = SlotUnderTest(tmp_path)
     slot.table.put("a", 1)
-    slot.snapshots.barrier(1, "nonce")
+    slot.snapshots.barrier(1, "nonce", lambda: None)
     message = slot.messages.get(timeout=30)
     assert (message["type"], message["checkpoint"]) == ("declined", 1)
     assert "No space left" in message["why"]
+    slot.snapshots.close()
+
+
+def test_output_that_cannot_be_made_durable_declines_the_checkpoint_and_rolls_the_slot_back(tmp_path: Path) -> None:
+    """Its committables must not be carried into the next checkpoint: nobody knows what of them is on the disk."""
+
+    def broken() -> None:
+        raise OSError(5, "Input/output error")
+
+    slot = SlotUnderTest(tmp_path)
+    slot.snapshots.barrier(1, "nonce", broken)
+    assert slot.messages.get(timeout=30)["type"] == "declined"
+    with pytest.raises(SlotLostError, match="Input/output error"):
+        slot.snapshots.check()
     slot.snapshots.close()
