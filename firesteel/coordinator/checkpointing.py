@@ -167,7 +167,7 @@ class Checkpointer:
                 return str(error)
             if self._abandoned.is_set():
                 return "the job is rolling back"
-            if pending.age() > timeout:
+            if pending.age() > timeout and not pending.final:  # no later one could carry the last one's output
                 return f"it took longer than {timeout:g} s"
 
     def _drop(self, pending: PendingCheckpoint, why: str) -> None:
