@@ -24,16 +24,16 @@ from firesteel.graph.plan import JobPlan
 from firesteel.graph.settings import JobSettings
 
 
-def launch(plan: JobPlan, settings: JobSettings) -> RunningJob:
-    """Start a job on Spark, in a thread of its own."""
-    return RunningJob(plan, settings)
+def launch(plan: JobPlan, settings: JobSettings, progress: Progress | None = None) -> RunningJob:
+    """Start a job on Spark, in a thread of its own. `progress` is told about every epoch and checkpoint."""
+    return RunningJob(plan, settings, progress or Progress(plan, settings.name, settings.progress))
 
 
 class RunningJob(JobClient):
     """A job that runs in this process."""
 
-    def __init__(self, plan: JobPlan, settings: JobSettings) -> None:
-        self.progress = Progress(plan, settings.name, settings.progress)
+    def __init__(self, plan: JobPlan, settings: JobSettings, progress: Progress) -> None:
+        self.progress = progress
         self._collected = CollectedResults()
         self.results = self._collected.queue
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()

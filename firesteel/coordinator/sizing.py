@@ -20,12 +20,17 @@ class EpochSizer:
     def __init__(self, target_s: float, first_units: int = FIRST_UNITS) -> None:
         self._target_s = target_s
         self._overhead = _Overhead()
+        self._warm = False
         self.units = first_units
 
     def observe(self, units: int, seconds: float) -> None:
         """An epoch that read so many units took so long."""
         if seconds <= 0 or units < max(1, self.units // 2):
             return
+        if not self._warm:
+            self._warm = True
+            if seconds > self._target_s:
+                return  # the first epoch pays for starting up: measure the same size again before judging
         self._overhead.observe(units, seconds)
         factor = max(self._target_s, 2 * self._overhead.seconds) / seconds
         if 1 / _NEAR < factor < _NEAR:

@@ -1,0 +1,225 @@
+"""The parts of the benchmark: which programs each one repeats, and the figures it makes of their answers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from bench.data import Events
+from bench.figures import Figure, percentile
+from bench.programs import ProgramError, run
+
+TRANSFORM = "bench.peers.transform_with_state"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured, and how often."""
+
+    events: Events
+    repetitions: int = 5
+    slow_repetitions: int = 3  # of what takes a minute each
+    warm_up: int = 50_000  # records of transformWithState's first batch, which is not counted
+    per_record: int = 250_000
+    per_key: int = 1_000_000
+    small: int = 1_000  # records of a small epoch
+    epochs: int = 220
+    first_epochs: int = 20  # not counted
+    batches: int = 70
+    first_batches: int = 10
+    latency_s: int = 24
+    latency_rate: int = 5_000
+
+
+FULL = Size(Events(4_000_000, 100_000, 16))
+QUICK = Size(
+    Events(1_000_000, 100_000, 16),
+    repetitions=1,
+    slow_repetitions=1,
+    warm_up=5_000,
+    per_record=20_000,
+    per_key=100_000,
+    epochs=40,
+    first_epochs=10,
+    batches=20,
+    first_batches=5,
+    latency_s=8,
+)
+
+
+class Part(ABC):
+    """Something measured. `repeat` is called once per repetition, in turn with the other parts'."""
+
+    name: str
+
+    def __init__(self, size: Size) -> None:
+        self.size = size
+        self.answers: dict[str, list[dict[str, Any]]] = {}
+
+    def prepare(self) -> None:  # noqa: B027  an optional hook
+        """Before the first repetition: make data, check what needs no repetition."""
+
+    @abstractmethod
+    def repeat(self, repetition: int) -> None: ...
+
+    @abstractmethod
+    def figures(self) -> Iterator[Figure]: ...
+
+    @abstractmethod
+    def notes(self) -> Iterator[str]: ...
+
+    def keep(self, name: str, answer: dict[str, Any]) -> dict[str, Any]:
+        self.answers.setdefault(name, []).append(answer)
+        return answer
+
+    def samples(self, name: str, field: str) -> tuple[float, ...]:
+        return tuple(answer[field] for answer in self.answers[name])
+
+    def fewer(self) -> str:
+        return f"repeated {self.size.slow_repetitions} of {self.size.repetitions} times, because a run takes a minute"
+
+    def median(self, label: str, name: str, field: str, unit: str, scale: float = 1) -> Figure:
+        samples = tuple(sample * scale for sample in self.samples(name, field))
+        return Figure(label, median(samples), unit, samples=samples)
+
+
+def ratio(name: str, over: Figure, under: Figure, target: float, *, at_least: bool = True) -> Figure:
+    return Figure(name, over.value / under.value, "", target, at_least)
+
+
+class Throughput(Part):
+    """Keyed updates per second against the bare loop and transformWithState."""
+
+    name = "throughput"
+
+    def prepare(self) -> None:
+        size, events = self.size, self.size.events.make()
+        events.expected()
+        self._by_record = events.batches(size.warm_up, size.per_record)
+        self._by_key = events.batches(size.warm_up, size.per_key)
+        run("bench.keyed", events.records, events.keys, events.files, "in-order")  # it checks every single alert
+
+    def repeat(self, repetition: int) -> None:
+        size, events = self.size, self.size.events
+        bare = self.keep("bare", run("bench.peers.bare_loop", events.directory))
+        if (bare["records"], bare["alerts"]) != (events.records, self.answers["bare"][0]["alerts"]):
+            raise ProgramError(f"the bare loop made {bare['alerts']} alerts of {bare['records']} records")
+        self.keep("firesteel", run("bench.keyed", events.records, events.keys, events.files))
+        if repetition < size.slow_repetitions:
+            self._transform(self._by_record, "record", size.warm_up + size.per_record)
+            self._transform(self._by_key, "key", size.warm_up + size.per_key)
+
+    def _transform(self, directory: object, touch: str, records: int) -> None:
+        answer = self.keep(touch, run(TRANSFORM, "files", directory, touch))
+        keys = self.size.events.distinct_keys(records)
+        if (answer["records"], answer["keys"]) != (records, keys):
+            raise ProgramError(
+                f"transformWithState read {answer['records']} records of {answer['keys']} keys, not {records} of {keys}"
+            )
+
+    def figures(self) -> Iterator[Figure]:
+        bare = self.median("bare loop", "bare", "per_s", "records/s")
+        ours = self.median("firesteel: keyed updates", "firesteel", "per_s", "records/s")
+        record = self.median("transformWithState per record", "record", "per_s", "records/s")
+        key = self.median("transformWithState per key", "key", "per_s", "records/s")
+        yield from (bare, ours, record, key)
+        yield self.median("firesteel with start-up and end", "firesteel", "per_s_with_start", "records/s")
+        yield ratio("firesteel / bare loop", ours, bare, 0.45)
+        yield ratio("firesteel / transformWithState per record", ours, record, 75)
+        yield Figure("firesteel / transformWithState per key", ours.value / key.value)
+        yield self.median("firesteel: memory per slot, highest", "firesteel", "rss", "MB", 1e-6)
+        yield self.median("firesteel: checkpoints in a run", "firesteel", "checkpoints", "")
+
+    def notes(self) -> Iterator[str]:
+        size, events = self.size, self.size.events
+        yield (
+            f"Keyed updates: {events.records:,} records, {events.keys:,} keys, {events.files} files; a checkpoint every "
+            "second; alerts written exactly once."
+        )
+        yield (
+            "All rates are warm: firesteel from its first epoch's start to the job's end (final checkpoint committed, slots "
+            "stopped), so without the start of the JVM and the slots; the bare loop's pool is started before the clock; "
+            f"transformWithState without its first batch ({size.warm_up:,} records)."
+        )
+        yield (
+            f"transformWithState: one batch of {size.per_record:,} records with state touched per record, one of "
+            f"{size.per_key:,} with state touched per key (large batches favour it); {self.fewer()}. Records read and number "
+            "of keys checked."
+        )
+        yield (
+            "Output: every alert compared with a plain loop's in a run that reads the files in order; in timed runs, where "
+            "two files are read at a time, record and alert counts, and that every alert is a true pair of readings."
+        )
+
+
+class Epochs(Part):
+    """Small epochs against micro-batches."""
+
+    name = "epochs"
+
+    def repeat(self, repetition: int) -> None:
+        size = self.size
+        if repetition >= size.slow_repetitions:
+            return
+        keys = size.events.keys
+        ours = run("bench.epochs", size.epochs, size.small, keys)
+        self._keep("firesteel", ours["cycles"][size.first_epochs - 1 :])
+        self._keep("job", ours["seconds"][size.first_epochs :])
+        theirs = run(TRANSFORM, "batches", size.batches, size.small, keys)
+        if set(theirs["records"]) != {size.small}:
+            raise ProgramError(f"transformWithState's batches had {sorted(set(theirs['records']))} records")
+        self._keep("batch", theirs["seconds"][size.first_batches :])
+
+    def _keep(self, name: str, seconds: Sequence[float]) -> None:
+        self.keep(name, {f"p{part}": percentile(seconds, part) for part in (50, 95)})
+
+    def figures(self) -> Iterator[Figure]:
+        epoch = self.median("firesteel: epoch p50", "firesteel", "p50", "ms", 1000)
+        batch = self.median("transformWithState: micro-batch p50", "batch", "p50", "ms", 1000)
+        yield epoch
+        yield self.median("firesteel: epoch p95", "firesteel", "p95", "ms", 1000)
+        yield self.median("firesteel: epoch's Spark job p50", "job", "p50", "ms", 1000)
+        yield batch
+        yield self.median("transformWithState: micro-batch p95", "batch", "p95", "ms", 1000)
+        yield ratio("epoch p50 / micro-batch p50", epoch, batch, 0.5, at_least=False)
+
+    def notes(self) -> Iterator[str]:
+        size = self.size
+        yield (
+            f"Epochs: {size.small:,} generated records each over {size.events.keys:,} keys, one after the other, from one "
+            f"epoch's end to the next one's (planning and barriers included, a checkpoint every second); "
+            f"{size.epochs - size.first_epochs} epochs, {size.batches - size.first_batches} micro-batches "
+            f"(triggerExecution, state touched per record), the first {size.first_epochs} and {size.first_batches} dropped; "
+            f"{self.fewer()}."
+        )
+
+
+class Latency(Part):
+    """From a record's creation to its output."""
+
+    name = "latency"
+
+    def repeat(self, repetition: int) -> None:
+        size = self.size
+        if repetition == 0:
+            for kind in ("plain", "transactional"):
+                self.keep(kind, run("bench.latency", kind, size.latency_s, size.latency_rate, size.events.keys))
+
+    def figures(self) -> Iterator[Figure]:
+        for kind, label in (("plain", "plain output"), ("transactional", "transactional output")):
+            for part in ("p50", "p95", "p99"):
+                yield self.median(f"latency to {label} {part}", kind, part, "ms", 1000)
+
+    def notes(self) -> Iterator[str]:
+        size = self.size
+        yield (
+            f"Latency: {size.latency_rate:,} records/s for {size.latency_s} s, the first quarter dropped, a checkpoint every "
+            "second, one run. A record's age counts from when it is due, so waiting for an epoch is in it. Plain output "
+            "leaves with its epoch, transactional output (FileSink) with its checkpoint."
+        )
+
+
+PARTS: Sequence[type[Part]] = (Throughput, Epochs, Latency)

@@ -1,0 +1,63 @@
+"""Running a Firesteel job under observation."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections import defaultdict
+
+from firesteel.client import launch
+from firesteel.common import Configuration
+from firesteel.coordinator.engine import EpochResult
+from firesteel.coordinator.progress import Progress
+from firesteel.datastream import StreamExecutionEnvironment
+
+PARALLELISM = 2
+CHECKPOINT_MS = 1000
+
+
+def environment() -> StreamExecutionEnvironment:
+    """Two slots and a checkpoint every second; a failure ends the job, so that no figure hides a restart."""
+    configuration = Configuration().set_string("restart-strategy.type", "none")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(PARALLELISM)
+    env.enable_checkpointing(CHECKPOINT_MS)
+    env.get_checkpoint_config().set_checkpoint_storage_dir(tempfile.mkdtemp())
+    return env
+
+
+class Watch(Progress):
+    """Runs a job to its end and keeps what happened on the way."""
+
+    def __init__(self, env: StreamExecutionEnvironment, name: str) -> None:
+        self.called = time.monotonic()
+        self.ends: list[float] = []  # when each epoch ended
+        self.seconds: list[float] = []  # how long its Spark job took
+        self.counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])  # uid -> in, out
+        self.rss: dict[int, int] = {}
+        plan = env.plan()
+        super().__init__(plan, name, shown=False)
+        launch(plan, env.settings(name), self).get_job_execution_result().result()
+        self.ended = time.monotonic()
+
+    @property
+    def first_epoch(self) -> float:
+        """When the first epoch started."""
+        return self.ends[0] - self.seconds[0]
+
+    def cycles(self) -> list[float]:
+        """Seconds from one epoch's end to the next one's: planning included."""
+        return [after - before for before, after in zip(self.ends, self.ends[1:], strict=False)]
+
+    def epoch(self, number: int, seconds: float, result: EpochResult, base: int | None, part: float | None) -> None:
+        self.ends.append(time.monotonic())
+        self.seconds.append(seconds)
+        for report in result.reports:
+            for uid, (received, made) in report["records"].items():
+                self.counts[uid][0] += received
+                self.counts[uid][1] += made
+        super().epoch(number, seconds, result, base, part)
+
+    def slot_memory(self, slot: int, rss: int) -> None:
+        self.rss[slot] = max(rss, self.rss.get(slot, 0))
+        super().slot_memory(slot, rss)
