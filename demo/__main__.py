@@ -1,0 +1,5 @@
+import sys
+
+from demo.show import main
+
+sys.exit(main())
