@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from demo.readings import LINE
 
@@ -37,7 +38,7 @@ def checkpoints(job: Path) -> list[Checkpoint]:
 
 def _checkpoint(path: Path) -> Checkpoint:
     confirmed = (path / "_confirmed").exists()
-    metadata = json.loads((path / "_metadata").read_bytes().partition(b"\n")[2])
+    metadata = _document(path / "_metadata")
     position = metadata["positions"]["readings"]
     readings = sum(position["finished"].values()) // LINE
     # a line belongs to the range that its first byte is in
@@ -49,10 +50,14 @@ def _checkpoint(path: Path) -> Checkpoint:
 def restored_from(job: Path, incarnation: int) -> str | None:
     """The checkpoint an incarnation started from; None as long as it has not said."""
     try:
-        record = json.loads((job / f"inc-{incarnation}" / "_start").read_bytes())
-    except (FileNotFoundError, ValueError):  # not there yet, or not yet written to its end
+        return str(_document(job / f"inc-{incarnation}" / "_start")["restored_from"])
+    except FileNotFoundError:
         return None
-    return str(record["restored_from"])
+
+
+def _document(path: Path) -> Any:
+    """JSON below a line that says what it is."""
+    return json.loads(path.read_bytes().partition(b"\n")[2])
 
 
 def committed_files(alerts: Path) -> list[Path]:

@@ -69,6 +69,9 @@ class Assignment:
 class SplitEnumerator(ABC):
     """The driver's half of a source. Used by one thread."""
 
+    first_units: int = 20_000
+    """What a first epoch may read, before anybody knows how long that takes."""
+
     @abstractmethod
     def plan(self, budget: int) -> Assignment:
         """Take about `budget` units off what is left to read, and move the positions past them.
@@ -148,7 +151,9 @@ class SinkWriter(ABC):
         """
 
     def close(self) -> None:  # noqa: B027  an optional hook
-        """The slot ends; do not commit and do not abort: the driver decides that."""
+        """The slot ends. Throw away what no `prepare_commit` has described: nobody else knows of it. What was described
+        is the committer's to commit or abort.
+        """
 
 
 class Committer(ABC):

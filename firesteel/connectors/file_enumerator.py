@@ -64,6 +64,8 @@ class FileEnumerator(SplitEnumerator):
         self._files: dict[str, PlannedFile] = {}
         self._waiting: deque[PlannedFile] = deque()
         self._splits: deque[Split] = deque()
+        if form.unit == "bytes":
+            self.first_units = 1 << 20  # some ten thousand lines
         self._discover()
 
     def _discover(self) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 from firesteel.common.crashpoints import crash_point
+from firesteel.common.durable import sync_directory
 from firesteel.common.serialization import Encoder
 from firesteel.connectors.base import Committer, CommitterContext, Json, Sink, SinkWriter, WriterContext
 from firesteel.connectors.file_paths import local_path
@@ -141,12 +142,15 @@ class FileWriter(SinkWriter):
             with open(committable["temporary"], "rb") as file:
                 os.fsync(file.fileno())
         if committables:
-            fsync_directory(self._directory)  # a file is not durable before its name is
+            sync_directory(self._directory)  # a file is not durable before its name is
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
+            _unlink(self._file.name)
             self._file = None
+        for finished in self._complete:
+            _unlink(finished["temporary"])
 
 
 class FileCommitter(Committer):
@@ -161,7 +165,7 @@ class FileCommitter(Committer):
         problems = [problem for committable in committables if (problem := self._commit(committable))]
         for directory in {os.path.dirname(committable["final"]) for committable in committables}:
             if os.path.isdir(directory):
-                fsync_directory(directory)
+                sync_directory(directory)
         if problems:
             raise CheckpointError(f"file sink {self._context.uid!r} cannot commit: " + "; ".join(problems))
 
@@ -199,14 +203,6 @@ class FileCommitter(Committer):
                 continue
             if part.incarnation < self._context.incarnation and name not in kept:
                 _unlink(os.path.join(self._directory, name))
-
-
-def fsync_directory(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _size(path: str) -> int | None:

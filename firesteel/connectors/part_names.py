@@ -3,9 +3,8 @@
 A temporary file's name says which writer made it and when, so that the driver of a later incarnation can tell
 what is left over from a dead one, and never touches anybody else's:
 
-    .firesteel-<job>-<sink>-<incarnation>-<sequence>-<subtask>.inprogress        while it is written and
-    pre-committed <prefix>-<job>-<sink>-<incarnation>-<sequence>-<subtask><suffix>             once it is
-    committed
+    .firesteel-<job>-<sink>-<incarnation>-<sequence>-<subtask>.inprogress     until it is committed
+    <prefix>-<job>-<sink>-<incarnation>-<sequence>-<subtask><suffix>          from then on
 
 Job and sink are hashes of the job id and the sink's uid, as either may hold characters that a file name
 cannot: 16 hex digits in the temporary name, where confusion would delete data, 8 in the final one, where it

@@ -29,7 +29,7 @@ from firesteel.coordinator.lineage import Completed, Incarnation, confirm
 from firesteel.coordinator.metadata import CheckpointMetadata, OperatorInfo
 from firesteel.coordinator.pending import PendingCheckpoint
 from firesteel.coordinator.retention import CompletedCheckpoints
-from firesteel.errors import CheckpointError, SupersededError
+from firesteel.errors import CheckpointError, RestoreError, SupersededError
 from firesteel.graph.plan import JobPlan
 from firesteel.graph.settings import CheckpointSettings
 
@@ -104,7 +104,7 @@ class Checkpointer:
 
     def wait(self, cancelled: threading.Event) -> None:
         """Wait until the checkpoint on its way is resolved."""
-        while self.busy() and not cancelled.is_set():
+        while self.busy() and self._failure is None and not cancelled.is_set():
             assert self._thread is not None
             self._thread.join(_POLL_S)
         self.check()
@@ -114,11 +114,18 @@ class Checkpointer:
         if self._failure is not None:
             raise self._failure
 
+    def fail(self, failure: Exception) -> None:
+        """Something happened that no checkpoint can survive. Any thread may call this; `check` raises it."""
+        self._failure = self._failure or failure
+
     def abandon(self) -> None:
-        """The incarnation ends. What is not complete never will be; what is complete will be committed by the next one."""
+        """The incarnation ends. What is not complete never will be, so its output is thrown away; what is complete will
+        be committed by the next one.
+        """
         self._abandoned.set()
         if self._thread is not None:
             self._thread.join()
+        self._committers.abort(self._carried)
 
     # ---- on the checkpoint's own thread
 
@@ -126,10 +133,11 @@ class Checkpointer:
         try:
             self._finish_steps(pending)
         except SupersededError as error:
-            self._failure = error
+            self._failure = error  # in the place of any other: it explains them
         except Exception as error:  # noqa: BLE001  raised again by check() on the coordinator's thread
-            self._failure = CheckpointError(f"checkpoint {pending.checkpoint} failed: {type(error).__name__}: {error}")
-            self._failure.__cause__ = error
+            failure = CheckpointError(f"checkpoint {pending.checkpoint} failed: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            self.fail(failure)
         finally:
             self._pending = None
 
@@ -143,8 +151,12 @@ class Checkpointer:
         # 3. Complete
         crash_point("before-metadata")
         metadata = self._metadata(pending)
-        completed = self._incarnation.complete(metadata)
-        self._carried = {}
+        self._carried = {}  # from here on nobody may throw it away, unless the commit point is certainly missed
+        try:
+            completed = self._incarnation.complete(metadata)
+        except SupersededError:
+            self._carried = pending.committables
+            raise
         self.base = pending.checkpoint
         # 4. Commit
         if not self._committers.commit(metadata.committables, self._abandoned, self._incarnation.check):
@@ -222,8 +234,6 @@ def restore_point(start: Completed, plan: JobPlan) -> dict[int, list[dict[str, A
 
     :raises RestoreError: operators with state are gone, or parallelism changed.
     """
-    from firesteel.errors import RestoreError
-
     metadata, now = start.metadata, operator_infos(plan)
     for uid, before in metadata.operators.items():
         after = now.get(uid)

@@ -68,6 +68,15 @@ class Committers:
                 return False
             pause, attempt = min(pause * 2, _LONGEST_RETRY_S), attempt + 1
 
+    def abort(self, committables: Committables) -> None:
+        """Throw away output of checkpoints that never came to be. What is left over, the next incarnation sweeps."""
+        for uid, items in committables.items():
+            if items and uid in self._committers:
+                try:
+                    self._committers[uid].abort(items)
+                except Exception as error:  # noqa: BLE001  the job is ending for another reason, which must be heard
+                    log.warning("sink %s could not abort %d items: %s", uid, len(items), error)
+
     def sweep(self) -> None:
         """Abort what older incarnations left behind: all they had to commit has been committed."""
         for committer in self._committers.values():

@@ -18,7 +18,7 @@ from firesteel.coordinator.metadata import CheckpointMetadata
 from firesteel.coordinator.progress import Progress
 from firesteel.coordinator.reading import SourceReading
 from firesteel.coordinator.restarts import Restarts
-from firesteel.errors import FiresteelError, JobCancelledError, RestoreError
+from firesteel.errors import FiresteelError, JobCancelledError, RestoreError, SlotLostError
 from firesteel.graph.plan import JobPlan
 from firesteel.graph.settings import JobSettings
 
@@ -111,6 +111,9 @@ class Job:
             self._deploy(incarnation, checkpointer)
             self.status = JobStatus.RUNNING
             self._run_epochs(reading, checkpointer)
+        except Exception:
+            incarnation.check()  # whatever else goes wrong then: a successor is the reason, or has made it irrelevant
+            raise
         finally:
             if checkpointer is not None:
                 checkpointer.abandon()
@@ -139,10 +142,18 @@ class Job:
         restore = restore_point(start, self._plan) if start is not None else {}
         if start is not None:
             log.info("job '%s' goes on from checkpoint %d", self._settings.name, start.metadata.checkpoint)
+            if start.metadata.final:
+                log.warning(
+                    "job '%s' had finished with checkpoint %d in %s: only input that is new since then will be read. To run "
+                    "it from the beginning, give it another name or another checkpoint directory",
+                    self._settings.name, start.metadata.checkpoint, self._directory.path,
+                )  # fmt: skip
 
         def on_message(message: SlotMessage) -> None:
             if message["type"] in ("durable", "declined"):
                 checkpointer.on_message(message["slot"], message)
+            elif message["type"] == "lost":
+                checkpointer.fail(SlotLostError(f"slot {message['slot']} died"))
             elif message["type"] == "output":
                 self._output(message["stream"], message["text"])
             elif message["type"] == "heartbeat":

@@ -15,20 +15,21 @@ complete one, however late its driver wakes up. Only then the restore point is c
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import shutil
+import time
 import uuid
 from dataclasses import dataclass
 from urllib.parse import unquote, urlparse
 
 from firesteel.common.crashpoints import crash_point
+from firesteel.common.durable import replace_durable, sync_directory, write_durable
+from firesteel.coordinator.documents import encode_document, read_document
 from firesteel.coordinator.metadata import METADATA, CheckpointMetadata, encode, read
 from firesteel.errors import CheckpointError, ConfigurationError, RestoreError, SupersededError
-from firesteel.state.durable import replace_durable, sync_directory, write_durable
 
-JOB_FORMAT = 1
+_DRAFT_S = 600
 _INCARNATION = re.compile(r"inc-(\d+)")
 _CHECKPOINT = re.compile(r"chk-(\d+)")
 
@@ -67,33 +68,23 @@ class JobDirectory:
         marker = os.path.join(path, "_job")
         if not os.path.exists(marker):
             if any(_INCARNATION.fullmatch(name) for name in os.listdir(path)):
-                raise RestoreError(
-                    f"{path} holds checkpoints but no _job file: it is damaged. Restore the file from a copy"
-                )
-            content = {"format": JOB_FORMAT, "job_id": uuid.uuid4().hex, "job_name": job_name}
+                raise RestoreError(f"{path} holds checkpoints but no _job file. Restore that file from a copy")
+            content = {"job_id": uuid.uuid4().hex, "job_name": job_name}
             with contextlib.suppress(FileExistsError):  # another driver was faster, and its id counts
-                write_exclusive(marker, json.dumps(content).encode())
+                write_exclusive(marker, encode_document("job", content))
         return cls(path, cls._job_id(marker, job_name))
 
     @staticmethod
     def _job_id(marker: str, job_name: str) -> str:
-        try:
-            with open(marker, "rb") as file:
-                content = json.loads(file.read())
-            version, job_id, owner = content["format"], content["job_id"], content["job_name"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise RestoreError(f"{marker} is damaged: {error}. Restore it from a copy") from error
-        if version > JOB_FORMAT:
+        content = read_document(
+            marker, "job", "Restore it from a copy; without it nobody knows whose checkpoints these are"
+        )
+        if content["job_name"] != job_name:
             raise RestoreError(
-                f"{os.path.dirname(marker)} has format {version}, newer than {JOB_FORMAT}, the newest this firesteel "
-                f"reads; install the firesteel that wrote it, or a later one"
+                f"{os.path.dirname(marker)} belongs to the job {content['job_name']!r}, not to {job_name!r}. Give this job "
+                f"another name or another checkpoint directory"
             )
-        if owner != job_name:
-            raise RestoreError(
-                f"{os.path.dirname(marker)} belongs to the job {owner!r}, not to {job_name!r}. Give this job another name "
-                f"or another checkpoint directory"
-            )
-        return str(job_id)
+        return str(content["job_id"])
 
     def incarnations(self) -> list[int]:
         """All there are, newest first."""
@@ -113,9 +104,11 @@ class JobDirectory:
         crash_point("after-fence")
         start = self._latest(number)
         record = {"restored_from": os.path.relpath(start.path, self.path) if start else None}
-        write_durable(os.path.join(self.incarnation_path(number), "_start"), json.dumps(record).encode())
+        replace_durable(os.path.join(self.incarnation_path(number), "_start"), encode_document("start", record))
         crash_point("after-lineage")
-        return Incarnation(self, number, start)
+        claimed = Incarnation(self, number, start)
+        claimed.check()  # a driver that slept above may have looked at checkpoints its successor was removing
+        return claimed
 
     def _claim_number(self) -> int:
         """A directory with everything in it appears under the next free number, at once or not at all."""
@@ -133,6 +126,11 @@ class JobDirectory:
                 continue
             sync_directory(self.path)
             return number
+
+    def abandoned_drafts(self) -> list[str]:
+        """What claims that were killed half way left behind; young ones may be claims under way."""
+        drafts = [os.path.join(self.path, name) for name in os.listdir(self.path) if name.startswith("new-")]
+        return [draft for draft in drafts if time.time() - os.path.getmtime(draft) > _DRAFT_S]
 
     def _fence(self, older: int, by: int) -> None:
         path = self.incarnation_path(older)
@@ -155,14 +153,11 @@ class JobDirectory:
 
     def _start_of(self, number: int) -> str | None:
         """The checkpoint an incarnation started from, "" for none, None when it never got that far."""
-        try:
-            with open(os.path.join(self.incarnation_path(number), "_start"), "rb") as file:
-                start = json.loads(file.read())["restored_from"]
-        except FileNotFoundError:
+        path = os.path.join(self.incarnation_path(number), "_start")
+        if not os.path.exists(path):
             return None
-        except (ValueError, KeyError) as error:
-            raise RestoreError(f"{self.incarnation_path(number)}/_start is damaged: {error}") from error
-        return start or ""
+        content = read_document(path, "start", "Restore it from a copy; it says from which checkpoint the job went on")
+        return str(content["restored_from"] or "")
 
     def completed(self, incarnation: int) -> list[Completed]:
         """An incarnation's completed checkpoints, oldest first."""
@@ -173,8 +168,10 @@ class JobDirectory:
     def _completed_at(self, path: str) -> Completed:
         metadata = read(path)
         if metadata.job_id != self.job_id:
-            raise RestoreError(f"checkpoint {path} belongs to the job {metadata.job_name!r} with id {metadata.job_id}, not to "
-                               f"{self.job_id}, whose directory it is in")  # fmt: skip
+            raise RestoreError(
+                f"checkpoint {path} belongs to the job {metadata.job_name!r} with id {metadata.job_id}, not to {self.job_id}, "
+                f"in whose directory it is. Move it away if it was copied here by mistake"
+            )
         return Completed(path, metadata, os.path.exists(os.path.join(path, "_confirmed")))
 
 

@@ -1,26 +1,20 @@
 """What a completed checkpoint is: one small file that says where everything is.
 
-`_metadata` is a line `firesteel-checkpoint <format> <xxh3-64 of the rest, hex>` and a JSON document behind it. It is never
-unpickled. docs/formats.md describes its fields.
+`_metadata` is a document of kind `checkpoint` (see documents.py). docs/formats.md describes its fields.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from xxhash import xxh3_64_hexdigest
-
 from firesteel.connectors.base import Json
+from firesteel.coordinator.documents import encode_document, read_document
 from firesteel.coordinator.engine import FileHandle
-from firesteel.errors import RestoreError
 
-FORMAT = 1
 METADATA = "_metadata"
-_MAGIC = "firesteel-checkpoint"
 
 
 @dataclass(frozen=True)
@@ -58,8 +52,7 @@ class CheckpointMetadata:
 
 
 def encode(metadata: CheckpointMetadata) -> bytes:
-    body = json.dumps(asdict(metadata), indent=1).encode()
-    return f"{_MAGIC} {FORMAT} {xxh3_64_hexdigest(body)}\n".encode() + body
+    return encode_document("checkpoint", asdict(metadata))
 
 
 def read(path: str) -> CheckpointMetadata:
@@ -69,23 +62,6 @@ def read(path: str) -> CheckpointMetadata:
     """
     if os.path.isdir(path):
         path = os.path.join(path, METADATA)
-    try:
-        with open(path, "rb") as file:
-            head, _, body = file.read().partition(b"\n")
-    except OSError as error:
-        raise RestoreError(f"checkpoint {path} cannot be read: {error.strerror}") from error
-    fields = head.decode(errors="replace").split(" ")
-    if len(fields) != 3 or fields[0] != _MAGIC or not fields[1].isdigit():
-        raise RestoreError(f"{path} is not checkpoint metadata, or its first line is damaged")
-    if int(fields[1]) > FORMAT:
-        raise RestoreError(
-            f"checkpoint {path} has format {fields[1]}, newer than {FORMAT}, the newest this firesteel reads; install the "
-            f"firesteel that wrote it, or a later one"
-        )
-    if xxh3_64_hexdigest(body) != fields[2]:
-        raise RestoreError(
-            f"checkpoint {path} is damaged: its checksum does not match. Restore it from a copy or use another"
-        )
-    content = json.loads(body)
+    content = read_document(path, "checkpoint", "Restore the checkpoint from a copy, or use another one")
     content["operators"] = {uid: OperatorInfo(**info) for uid, info in content["operators"].items()}
     return CheckpointMetadata(**content)

@@ -25,7 +25,7 @@ class SourceReading:
             assert isinstance(operator.operator, Read)
             context = EnumeratorContext(operator.uid, operator.parallelism)
             enumerator = operator.operator.source.create_enumerator(context)
-            self._sources[operator.uid] = (enumerator, EpochSizer(target / 1000))
+            self._sources[operator.uid] = (enumerator, EpochSizer(target / 1000, enumerator.first_units))
 
     def restore(self, positions: Mapping[str, Json]) -> None:
         for uid, (enumerator, _) in self._sources.items():

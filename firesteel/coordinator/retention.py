@@ -9,6 +9,8 @@ import shutil
 from firesteel.common.crashpoints import crash_point
 from firesteel.coordinator.lineage import Completed, Incarnation
 
+_DROPPED = "dropped-"
+
 
 class CompletedCheckpoints:
     """The checkpoints a job can go back to, oldest first. Owned by one incarnation.
@@ -34,28 +36,48 @@ class CompletedCheckpoints:
         dropped, self._kept = self._kept[: -self._retained], self._kept[-self._retained :]
         needed = set().union(*(kept.metadata.files() for kept in self._kept))
         for old in dropped:
-            shutil.rmtree(old.path, ignore_errors=True)
+            _remove_checkpoint(old.path)
             crash_point("between-drops")
             for file in old.metadata.files() - needed:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(os.path.join(self._incarnation.directory.path, file))
+                _remove(os.path.join(self._incarnation.directory.path, file))
 
     def _remove_leftovers(self) -> None:
-        """What older incarnations wrote for checkpoints that never came to be. They are fenced, so none ever will."""
+        """What older incarnations wrote for checkpoints that never came to be. They are fenced, so none ever will.
+
+        First look, then make sure that no successor has fenced this incarnation too, and only then delete: what nobody
+        refers to while this is the newest incarnation, nobody will ever refer to.
+        """
         directory = self._incarnation.directory
         needed = set().union(*(kept.metadata.files() for kept in self._kept))
+        leftovers = []
         for number in directory.incarnations():
-            path = directory.incarnation_path(number)
-            if number >= self._incarnation.number or not os.path.isdir(os.path.join(path, "state")):
-                continue
-            for name in os.listdir(os.path.join(path, "state")):
-                if os.path.join(f"inc-{number}", "state", name) not in needed:
-                    with contextlib.suppress(FileNotFoundError):
-                        os.unlink(os.path.join(path, "state", name))
-            for name in os.listdir(path):
-                if name.startswith("fenced-by-"):
-                    shutil.rmtree(os.path.join(path, name), ignore_errors=True)
+            if number < self._incarnation.number:
+                path = directory.incarnation_path(number)
+                leftovers += [os.path.join(path, n) for n in os.listdir(path) if n.startswith(("fenced-by-", _DROPPED))]
+                names = os.listdir(os.path.join(path, "state"))
+                unused = [n for n in names if os.path.join(f"inc-{number}", "state", n) not in needed]
+                leftovers += [os.path.join(path, "state", name) for name in unused]
+        self._incarnation.check()
+        for path in leftovers + directory.abandoned_drafts():
+            _remove(path)
 
 
 def _incarnation_of(completed: Completed) -> int:
     return completed.metadata.incarnation
+
+
+def _remove_checkpoint(path: str) -> None:
+    """At once or not at all, as far as anybody who looks for checkpoints is concerned."""
+    aside = os.path.join(os.path.dirname(path), f"{_DROPPED}{os.path.basename(path)}")
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(path, aside)
+    crash_point("half-dropped")
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)

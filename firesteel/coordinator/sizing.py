@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-FIRST_UNITS = 20_000
 _GROWTH, _SHRINK = 8.0, 0.25
-_NEAR = 2.0
+_FIRST_GROWTH = 8
+_NEAR = 1.25
 _MEMORY = 0.8
 
 
@@ -17,7 +17,7 @@ class EpochSizer:
     duration says nothing about the limit and is not learned from.
     """
 
-    def __init__(self, target_s: float, first_units: int = FIRST_UNITS) -> None:
+    def __init__(self, target_s: float, first_units: int) -> None:
         self._target_s = target_s
         self._overhead = _Overhead()
         self._warm = False
@@ -28,9 +28,10 @@ class EpochSizer:
         if seconds <= 0 or units < max(1, self.units // 2):
             return
         if not self._warm:
-            self._warm = True
-            if seconds > self._target_s:
-                return  # the first epoch pays for starting up: measure the same size again before judging
+            self._warm = True  # the first epoch pays for starting up, so how long it took says little
+            if seconds < self._target_s:
+                self.units = int(units * _FIRST_GROWTH)
+            return
         self._overhead.observe(units, seconds)
         factor = max(self._target_s, 2 * self._overhead.seconds) / seconds
         if 1 / _NEAR < factor < _NEAR:

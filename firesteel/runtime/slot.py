@@ -42,6 +42,7 @@ class Slot:
         self._slot, self._incarnation = boot["slot"], boot["incarnation"]
         self._key = bytes.fromhex(boot["key"])
         self._stopping = False
+        self._task: SlotTask | None = None
         self._last_collect = time.monotonic()
         self._home = home
         signal.signal(signal.SIGHUP, self._on_signal)
@@ -72,6 +73,11 @@ class Slot:
         threading.Thread(target=self._listen_to_driver, name="control", daemon=True).start()
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 
+    @property
+    def task(self) -> SlotTask:
+        assert self._task is not None
+        return self._task
+
     def tell(self, message: dict[str, Any]) -> None:
         """Send the driver a message; it being gone is noticed by the thread that listens to it."""
         with self._say_lock, contextlib.suppress(OSError):
@@ -85,7 +91,7 @@ class Slot:
                 if not self._stopping:
                     self._run(connection)
             self._tidy()
-        self._task.close()
+        self.task.close()
 
     def _run(self, connection: socket.socket) -> None:
         try:
@@ -97,7 +103,7 @@ class Slot:
         try:
             if order.pop("incarnation") != self._incarnation:
                 raise ConnectionError(f"slot {self._slot} belongs to incarnation {self._incarnation}")
-            self._task.run_level(LevelOrder(**order), _payloads(reader), writer.batch)
+            self.task.run_level(LevelOrder(**order), _payloads(reader), writer.batch)
             sys.stdout.flush()
             sys.stderr.flush()
             writer.end()
@@ -137,6 +143,8 @@ class Slot:
         self._end(1)
 
     def _end(self, code: int) -> None:
+        if self._task is not None:
+            self._task.stop_processes()
         shutil.rmtree(self._home, ignore_errors=True)
         os._exit(code)
 

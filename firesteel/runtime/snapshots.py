@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from firesteel.common.crashpoints import crash_point
+from firesteel.common.durable import write_durable
 from firesteel.errors import CheckpointError, SlotLostError
 from firesteel.graph.keys import KeyGroups
 from firesteel.state.compaction import Compaction
-from firesteel.state.durable import write_durable
 from firesteel.state.files import Delta, StateFileWriter
 from firesteel.state.store import Store
 
@@ -97,8 +97,13 @@ class Snapshots:
     def close(self) -> None:
         self._work.put(None)
         self._thread.join()
-        if self._compaction is not None:
-            self._compaction.stop()
+        self.stop_compaction()
+
+    def stop_compaction(self) -> None:
+        """End the process that compacts, if there is one. Any thread may call this."""
+        compaction = self._compaction
+        if compaction is not None:
+            compaction.stop()
 
     def _write_all(self) -> None:
         while (work := self._work.get()) is not None:

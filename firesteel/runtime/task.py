@@ -279,6 +279,10 @@ class SlotTask:
         self._sequence += 1
         self._send_row(address, payload)
 
+    def stop_processes(self) -> None:
+        """The process is about to exit without `close`: leave no child behind. Any thread may call this."""
+        self._snapshots.stop_compaction()
+
     def close(self) -> None:
         """End everything user code opened. Commits nothing and aborts nothing: the driver decides that."""
         for _, reader, _ in self._readers:

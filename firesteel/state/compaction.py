@@ -13,9 +13,9 @@ import subprocess
 import sys
 from typing import Any
 
+from firesteel.common.durable import write_durable
 from firesteel.errors import CheckpointError
 from firesteel.graph.shipping import install_main_classes
-from firesteel.state.durable import write_durable
 from firesteel.state.files import Delta, StateFile, StateFileWriter
 
 

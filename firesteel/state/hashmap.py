@@ -1,59 +1,89 @@
-"""State as Python objects in dicts: nothing is serialised on access, changed keys are noted in a set."""
+"""State as Python objects in dicts: nothing is serialised on access.
+
+A table is two dicts: `fresh` holds what was written since the last barrier, `base` everything before it. So noting a
+change costs nothing beside making it, keys that change often are found in the smaller dict, and a barrier's delta is
+there already.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from firesteel.state.store import Entry, Store, Table
+from firesteel.state.store import Accessors, CurrentKey, Entry, Store, Table
+
+_GONE = object()
+"""In the place of a value that was deleted."""
 
 
 class HashMapTable(Table):
     def __init__(self) -> None:
-        values: dict[Any, Any] = {}
-        changed: set[Any] = set()
-        note = changed.add
+        self._base: dict[Any, Any] = {}
+        self._fresh: dict[Any, Any] = {}
+        self._unconfirmed: dict[int, dict[Any, Any]] = {}  # barrier -> what was written since the barrier before it
 
-        def put(key: Any, value: Any) -> None:
-            values[key] = value
-            note(key)
+    def get(self, key: Any) -> Any:
+        found = self._fresh.get(key)
+        if found is None:
+            return self._base.get(key)
+        return None if found is _GONE else found
 
-        def delete(key: Any) -> None:
-            if key in values:
-                del values[key]
-                note(key)
+    def put(self, key: Any, value: Any) -> None:
+        self._fresh[key] = value
 
-        self._values = values
-        self._changed = changed
-        self._unconfirmed: dict[int, set[Any]] = {}  # barrier -> keys changed since the barrier before it
-        self.get = values.get
-        self.put = put
-        self.delete = delete
+    def delete(self, key: Any) -> None:
+        self._fresh[key] = _GONE
+
+    def bind(self, current: CurrentKey) -> Accessors:
+        fresh, fresh_get, base_get = self._fresh, self._fresh.get, self._base.get
+
+        def value() -> Any:
+            found = fresh_get(current.key)
+            if found is None:
+                return base_get(current.key)
+            return None if found is _GONE else found
+
+        def update(value: Any) -> None:
+            fresh[current.key] = _GONE if value is None else value
+
+        def clear() -> None:
+            fresh[current.key] = _GONE
+
+        return value, update, clear
 
     def scan(self) -> Iterator[Entry]:
-        return iter(self._values.items())
+        self._merge()
+        return iter(self._base.items())
 
     def __len__(self) -> int:
-        return len(self._values)
+        self._merge()
+        return len(self._base)
 
     def load(self, keys: list[Any], values: list[Any], deleted: list[Any]) -> None:
-        self._values.update(zip(keys, values, strict=True))
+        self._base.update(zip(keys, values, strict=True))
         for key in deleted:
-            self._values.pop(key, None)
+            self._base.pop(key, None)
 
     def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
-        self._unconfirmed[checkpoint] = self._changed.copy()
-        self._changed.clear()
-        changed = (
-            set().union(*self._unconfirmed.values()) if len(self._unconfirmed) > 1 else self._unconfirmed[checkpoint]
-        )
-        values = self._values
-        puts = [(key, values[key]) for key in changed if key in values]
-        deleted = [key for key in changed if key not in values] if len(puts) < len(changed) else []
-        return puts, deleted
+        self._unconfirmed[checkpoint] = dict(self._fresh)
+        self._merge()
+        changes: dict[Any, Any] = {}
+        for written in self._unconfirmed.values():
+            changes.update(written)
+        deleted = [key for key, value in changes.items() if value is _GONE]
+        for key in deleted:
+            del changes[key]
+        return list(changes.items()), deleted
 
     def completed(self, checkpoint: int) -> None:
         self._unconfirmed = {barrier: keys for barrier, keys in self._unconfirmed.items() if barrier > checkpoint}
+
+    def _merge(self) -> None:
+        """Move what is fresh into the base; both dicts stay the same objects, because accessors hold on to them."""
+        self._base.update(self._fresh)
+        for key in [key for key, value in self._fresh.items() if value is _GONE]:
+            del self._base[key]
+        self._fresh.clear()
 
 
 class HashMapStore(Store):

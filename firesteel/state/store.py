@@ -9,22 +9,38 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from firesteel.errors import StateError
 
 Entry = tuple[Any, Any]
 
 
+class CurrentKey(Protocol):
+    """Whoever knows which key is being processed."""
+
+    key: Any
+
+
+Accessors = tuple[Callable[[], Any], Callable[[Any], None], Callable[[], None]]
+"""Read, write and delete the current key's value; writing None deletes it."""
+
+
 class Table(ABC):
-    """One state of one operator in one subtask. No value is ever None: None means absent.
+    """One state of one operator in one subtask. No value is ever None: None means absent."""
 
-    `get` and `put` are attributes so that a store can make them as cheap as it likes (the hashmap's `get` is its dict's).
-    """
+    @abstractmethod
+    def get(self, key: Any) -> Any: ...
 
-    get: Callable[[Any], Any]
-    put: Callable[[Any, Any], None]
-    delete: Callable[[Any], None]
+    @abstractmethod
+    def put(self, key: Any, value: Any) -> None: ...
+
+    @abstractmethod
+    def delete(self, key: Any) -> None: ...
+
+    @abstractmethod
+    def bind(self, current: CurrentKey) -> Accessors:
+        """Accessors of the current key's value, as cheap as the store can make them: they run for every record."""
 
     @abstractmethod
     def scan(self) -> Iterator[Entry]:

@@ -158,12 +158,16 @@ def test_an_abort_after_the_commit_changes_nothing(job: Job) -> None:
     assert visible(job) == ["a\n"]
 
 
-def test_closing_a_writer_neither_commits_nor_aborts(job: Job) -> None:
+def test_closing_a_writer_throws_away_only_what_was_never_pre_committed(job: Job) -> None:
     writer = job.writer()
     writer.write(["a"])
+    committables = writer.prepare_commit()
+    writer.write(["b"])
     writer.close()
     assert visible(job) == []
     assert temporaries(job) == 1
+    job.committer().commit(committables)
+    assert visible(job) == ["a\n"]
 
 
 def test_a_sweep_deletes_what_older_incarnations_left_except_what_is_kept(job: Job) -> None:

@@ -65,7 +65,7 @@ def test_a_checkpoint_that_cannot_be_written_is_dropped_but_its_output_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     failing_writes(monkeypatch, lambda checkpoint: checkpoint in (1, 2))
-    run = LocalRun(program(tmp_path), str(tmp_path / "checkpoints")).run()
+    run = LocalRun(program(tmp_path, rate=RECORDS / 1.5), str(tmp_path / "checkpoints")).run()
     check_output(tmp_path)
     dropped = [record.message for record in caplog.records if "was dropped" in record.message]
     assert len(dropped) == 2

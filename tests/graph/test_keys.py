@@ -12,6 +12,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xxhash import xxh3_64_intdigest
 
 from firesteel.common.types import Row
 from firesteel.errors import InvalidKeyError
@@ -126,3 +127,8 @@ def test_remembered_groups_do_not_grow_without_bound() -> None:
 
 def test_uuids_are_keys() -> None:
     assert encode_key(uuid.UUID(int=1)) != encode_key(uuid.UUID(int=2))
+
+
+@given(st.text())
+def test_the_short_way_for_strings_leads_to_the_same_group(key: str) -> None:
+    assert KeyGroups(1 << 30)[key] == xxh3_64_intdigest(encode_key(key)) % (1 << 30)
