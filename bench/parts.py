@@ -32,6 +32,7 @@ class Size:
     first_batches: int = 10
     latency_s: int = 24
     latency_rate: int = 5_000
+    soak: int = 50_000_000
 
 
 FULL = Size(Events(4_000_000, 100_000, 16))
@@ -47,6 +48,7 @@ QUICK = Size(
     batches=20,
     first_batches=5,
     latency_s=8,
+    soak=5_000_000,
 )
 
 
@@ -222,4 +224,27 @@ class Latency(Part):
         )
 
 
-PARTS: Sequence[type[Part]] = (Throughput, Epochs, Latency)
+class Soak(Part):
+    """Memory over a long run."""
+
+    name = "soak"
+
+    def repeat(self, repetition: int) -> None:
+        if repetition == 0:
+            self.keep("soak", run("bench.soak", self.size.soak, self.size.events.keys))
+
+    def figures(self) -> Iterator[Figure]:
+        for name, label in (("slots", "slots"), ("driver", "driver and JVM")):
+            yield self.median(f"soak: memory of {label} at the end", "soak", f"{name}_end", "MB", 1e-6)
+            samples = self.samples("soak", name)
+            yield Figure(f"soak: {label}, late / early", median(samples), "", 1.25, False, samples=samples)
+        yield self.median("soak: records", "soak", "per_s", "records/s")
+
+    def notes(self) -> Iterator[str]:
+        yield (
+            f"Soak: {self.size.soak:,} generated records, {self.size.events.keys:,} keys, one run; resident memory in the last "
+            "third of the epochs against that between the first tenth and the first third. Progress goes to build/bench-logs."
+        )
+
+
+PARTS: Sequence[type[Part]] = (Throughput, Epochs, Latency, Soak)

@@ -16,9 +16,10 @@ PARALLELISM = 2
 CHECKPOINT_MS = 1000
 
 
-def environment() -> StreamExecutionEnvironment:
+def environment(progress: bool = False) -> StreamExecutionEnvironment:
     """Two slots and a checkpoint every second; a failure ends the job, so that no figure hides a restart."""
     configuration = Configuration().set_string("restart-strategy.type", "none")
+    configuration.set_string("firesteel.progress", str(progress).lower())
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(PARALLELISM)
     env.enable_checkpointing(CHECKPOINT_MS)
@@ -36,8 +37,9 @@ class Watch(Progress):
         self.counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])  # uid -> in, out
         self.rss: dict[int, int] = {}
         plan = env.plan()
-        super().__init__(plan, name, shown=False)
-        launch(plan, env.settings(name), self).get_job_execution_result().result()
+        settings = env.settings(name)
+        super().__init__(plan, name, settings.progress)
+        launch(plan, settings, self).get_job_execution_result().result()
         self.ended = time.monotonic()
 
     @property

@@ -229,19 +229,21 @@ def _uninterrupted(call: Callable[[], None]) -> None:
     Interrupted in the middle of its launch, a JVM would be left that nobody knows the process of.
     """
     failure: list[BaseException] = []
+    done = threading.Event()  # and not join(), which takes a thread for dead when it is interrupted (bpo-45274)
 
     def run() -> None:
         try:
             call()
         except BaseException as error:  # noqa: BLE001  raised again below
             failure.append(error)
+        finally:
+            done.set()
 
-    thread = threading.Thread(target=run, name="spark-start", daemon=True)
-    thread.start()
+    threading.Thread(target=run, name="spark-start", daemon=True).start()
     interrupted = False
-    while thread.is_alive():
+    while not done.is_set():
         try:
-            thread.join(0.1)
+            done.wait(0.1)
         except KeyboardInterrupt:
             interrupted = True
     if interrupted:

@@ -97,7 +97,9 @@ class StateFile:
             self._file = open(path, "rb")  # noqa: SIM115  closed by close()
             size = os.fstat(self._file.fileno()).st_size
         except OSError as error:
-            raise RestoreError(f"state file {path} cannot be opened: {error.strerror}") from error
+            raise RestoreError(
+                f"state file {path} cannot be opened: {error.strerror}. Restore it from a copy or use another checkpoint"
+            ) from error
         try:
             self.footer = self._read_footer(size, checksum)
         except BaseException:
