@@ -33,7 +33,7 @@ def run(module: str, *arguments: object) -> dict[str, Any]:
         open(log, "w") as errors,
     ):
         environ = {**os.environ, "TMPDIR": directory}
-        environ.update(find_java().launch_environment(environ))  # the same Java for all of them
+        environ.update(find_java().launch_environment(environ, Path(directory)))  # the same Java for all of them
         done = subprocess.run(
             [sys.executable, "-m", *words], cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=errors, text=True
         )
