@@ -56,7 +56,7 @@ def run(events: Events, in_order: bool) -> dict[str, Any]:
     if problems:
         sys.exit("wrong output: " + "; ".join(problems[:10]))
     return {
-        "per_s": events.records / (watch.ended - watch.first_epoch),
+        "per_s": watch.warm_rate(),
         "per_s_with_start": events.records / (watch.ended - watch.called),
         "epochs": len(watch.ends),
         "checkpoints": watch.checkpoints,

@@ -142,9 +142,9 @@ class Throughput(Part):
             "second; alerts written exactly once."
         )
         yield (
-            "All rates are warm: firesteel from its first epoch's start to the job's end (final checkpoint committed, slots "
-            "stopped), so without the start of the JVM and the slots; the bare loop's pool is started before the clock; "
-            f"transformWithState without its first batch ({size.warm_up:,} records)."
+            "All rates are warm: firesteel without its first epoch (20,000 records), up to the job's end (final checkpoint "
+            f"committed, slots stopped); transformWithState without its first batch ({size.warm_up:,} records); the bare loop's "
+            "pool is started before the clock."
         )
         yield (
             f"transformWithState: one batch of {size.per_record:,} records with state touched per record, one of "

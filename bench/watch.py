@@ -34,6 +34,7 @@ class Watch(Progress):
         self.called = time.monotonic()
         self.ends: list[float] = []  # when each epoch ended
         self.seconds: list[float] = []  # how long its Spark job took
+        self.reads: list[int] = []  # records read until then
         self.counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])  # uid -> in, out
         self.rss: dict[int, int] = {}
         plan = env.plan()
@@ -47,6 +48,10 @@ class Watch(Progress):
         """When the first epoch started."""
         return self.ends[0] - self.seconds[0]
 
+    def warm_rate(self) -> float:
+        """Records per second without the first epoch, which pays for starting up as a first micro-batch does."""
+        return (self.reads[-1] - self.reads[0]) / (self.ended - self.ends[0])
+
     def cycles(self) -> list[float]:
         """Seconds from one epoch's end to the next one's: planning included."""
         return [after - before for before, after in zip(self.ends, self.ends[1:], strict=False)]
@@ -59,6 +64,7 @@ class Watch(Progress):
                 self.counts[uid][0] += received
                 self.counts[uid][1] += made
         super().epoch(number, seconds, result, base, part)
+        self.reads.append(self.read())
 
     def slot_memory(self, slot: int, rss: int) -> None:
         self.rss[slot] = max(rss, self.rss.get(slot, 0))

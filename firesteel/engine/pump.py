@@ -21,6 +21,7 @@ _MALLOC = {
     "MALLOC_MMAP_THRESHOLD_": str(64 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(64 << 20),
     "MALLOC_TOP_PAD_": str(16 << 20),
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # large dicts in huge pages, where the system allows it
 }
 """Settings of glibc for slots: keep the memory of a batch for the next one. Given back to the system and taken again for
 every batch, it would be cleared page by page each time (measured: a tenth of a slot's time)."""
