@@ -143,8 +143,8 @@ class Throughput(Part):
         )
         yield (
             "All rates are warm: firesteel without its first epoch (20,000 records), up to the job's end (final checkpoint "
-            f"committed, slots stopped); transformWithState without its first batch ({size.warm_up:,} records); the bare loop's "
-            "pool is started before the clock."
+            f"committed, slots stopped); transformWithState without its first batch ({size.warm_up:,} records); the bare "
+            "loop's pool is started before the clock."
         )
         yield (
             f"transformWithState: one batch of {size.per_record:,} records with state touched per record, one of "
