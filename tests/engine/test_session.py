@@ -29,7 +29,7 @@ from firesteel.engine.session import check_settings
 from firesteel.errors import ConfigurationError
 
 PRELUDE = """
-import json, os, signal, subprocess, sys, threading, time
+import contextlib, json, os, signal, subprocess, sys, threading, time
 from firesteel.engine import session
 from firesteel.errors import ConfigurationError
 
@@ -142,7 +142,10 @@ threading.Thread(target=interrupt).start()
 try:
     # jobs run on a coordinator's thread; the main thread waits for their result
     job = handle.sc.parallelize([0, 1], 2).map(lambda _: threading.Event().wait(60))
-    threading.Thread(target=lambda: error_of(job.collect), daemon=True).start()
+    def run_job():
+        with contextlib.suppress(Exception):  # it is going to be cancelled
+            job.collect()
+    threading.Thread(target=run_job, daemon=True).start()
     threading.Event().wait(60)
 except KeyboardInterrupt:
     handle.sc.cancelAllJobs()
