@@ -91,6 +91,7 @@ class Job:
 
     def _run_incarnation(self) -> None:
         """Recovery in the order that makes it safe: claim, commit, sweep, and only then start slots."""
+        self._check_cancelled()
         incarnation = self._directory.claim()
         self._results.rollback()
         committers = Committers(self._plan, self._directory.job_id, incarnation.number)

@@ -19,7 +19,7 @@ from firesteel.engine.control import ControlServer
 from firesteel.engine.pump import PumpLevel, StartSlot
 from firesteel.engine.scratch import ScratchDir
 from firesteel.engine.spark_private import LevelChain
-from firesteel.errors import JobCancelledError, SlotLostError
+from firesteel.errors import ConfigurationError, JobCancelledError, SlotLostError
 from firesteel.graph.plan import JobPlan
 from firesteel.graph.settings import JobSettings
 from firesteel.graph.shipping import pack_main_classes, pack_plan
@@ -142,26 +142,23 @@ class SparkEngine:
             self._handle = None
         if self._handle is None:
             self._handle = session.acquire(self._plan.slots, self._settings.spark, self._settings.master)
+            refuse_cluster(str(self._handle.sc.master))
             self._chain = LevelChain(self._handle.sc, self._plan.slots, self._group)
         if self._control is None:
-            local = str(self._handle.sc.master).startswith("local")
-            host = "127.0.0.1" if local else str(self._handle.sc.getConf().get("spark.driver.host", "127.0.0.1"))
-            self._control = ControlServer(host, self._key)
+            self._control = ControlServer("127.0.0.1", self._key)
         assert self._chain is not None
         return self._chain
 
     def _scratch(self) -> str:
         """A directory for the slots' sockets that is removed with the job even if slots are killed.
 
-        The embedded session's own; on a given local session one of ours; slots on other machines make their own.
+        The embedded session's own, or one of ours beside a given session.
         """
         assert self._handle is not None
         if self._handle.scratch is not None:
             return str(self._handle.scratch.path)
-        if str(self._handle.sc.master).startswith("local"):
-            self._own_scratch = self._own_scratch or ScratchDir.create()
-            return str(self._own_scratch.path)
-        return ""
+        self._own_scratch = self._own_scratch or ScratchDir.create()
+        return str(self._own_scratch.path)
 
     def undeploy(self) -> None:
         self._addresses = []
@@ -182,6 +179,15 @@ class SparkEngine:
             self._handle.release()
         if self._own_scratch is not None:
             self._own_scratch.remove()
+
+
+def refuse_cluster(master: str) -> None:
+    """Slots are reached through Unix sockets in this version, so all of them have to be on one machine."""
+    if not master.startswith("local"):
+        raise ConfigurationError(
+            f"the Spark session's master is {master}, and this version of firesteel runs on one machine only. Use a local "
+            f"session, .master('local[N]'), or none at all and firesteel starts one"
+        )
 
 
 def _innermost(error: Exception) -> str:

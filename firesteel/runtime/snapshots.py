@@ -19,7 +19,6 @@ from typing import Any
 from firesteel.common.crashpoints import crash_point
 from firesteel.common.durable import write_durable
 from firesteel.errors import CheckpointError, SlotLostError
-from firesteel.graph.keys import KeyGroups
 from firesteel.state.compaction import Compaction
 from firesteel.state.files import Delta, StateFileWriter
 from firesteel.state.store import Store
@@ -36,7 +35,6 @@ class KeyedStore:
 
     uid: str
     store: Store
-    groups: KeyGroups
 
 
 class Snapshots:
@@ -161,7 +159,7 @@ def _worth_compacting(chain: list[FileHandle]) -> bool:
 
 
 def _by_group(keyed: KeyedStore, name: str, kind: str, puts: list[tuple[Any, Any]], deleted: list[Any]) -> list[Delta]:
-    of = keyed.groups.of
+    of = keyed.store.key_groups.of
     deltas: dict[int, Delta] = {}
     for key, value in puts:
         group = of(key)

@@ -115,8 +115,8 @@ class SlotTask:
             return self._counting(operator, _writing(operator, writer))
         keyed = None
         if operator.key_selector is not None:
-            keyed = KeyedState(store or HashMapStore())
-            self._stores.append(KeyedStore(operator.uid, keyed.store, self._key_groups(operator)))
+            keyed = KeyedState(store or HashMapStore(self._key_groups(operator)))
+            self._stores.append(KeyedStore(operator.uid, keyed.store))
         if here:
             self._open(operator, place, keyed)
         return self._counting(operator, compile_operator(operator, keyed, emit))
@@ -173,16 +173,16 @@ class SlotTask:
     def _restore(self) -> dict[str, HashMapStore]:
         """This slot's key groups out of the checkpoint's files, the later ones winning."""
         stores: dict[str, HashMapStore] = {}
-        owned = {
-            operator.uid: groups_of(self._place.slot, operator.parallelism, operator.max_parallelism)
-            for operator in self._plan.operators
-            if operator.key_selector is not None and self._place.slot < operator.parallelism
-        }
+        owned: dict[str, range] = {}
+        for operator in self._plan.operators:
+            if operator.key_selector is not None and self._place.slot < operator.parallelism:
+                stores[operator.uid] = HashMapStore(self._key_groups(operator))
+                owned[operator.uid] = groups_of(self._place.slot, operator.parallelism, operator.max_parallelism)
         for handle in self._place.restore:
             with StateFile(os.path.join(self._place.directory, handle["file"]), handle["checksum"]) as file:
                 for delta in file.deltas():
                     if delta.group in owned.get(delta.uid, ()):
-                        table = stores.setdefault(delta.uid, HashMapStore()).table(delta.name, delta.kind)
+                        table = stores[delta.uid].table(delta.name, delta.kind)
                         table.load(delta.keys, delta.values, delta.deleted)
         return stores
 

@@ -7,9 +7,10 @@ there already.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
+from firesteel.graph.keys import KeyGroups
 from firesteel.state.store import Accessors, CurrentKey, Entry, Store, Table
 
 _GONE = object()
@@ -17,7 +18,8 @@ _GONE = object()
 
 
 class HashMapTable(Table):
-    def __init__(self) -> None:
+    def __init__(self, key_groups: KeyGroups) -> None:
+        self._key_groups = key_groups
         self._base: dict[Any, Any] = {}
         self._fresh: dict[Any, Any] = {}
         self._unconfirmed: dict[int, dict[Any, Any]] = {}  # barrier -> what was written since the barrier before it
@@ -51,9 +53,12 @@ class HashMapTable(Table):
 
         return value, update, clear
 
-    def scan(self) -> Iterator[Entry]:
+    def scan(self, groups: Container[int] | None = None) -> Iterator[Entry]:
         self._merge()
-        return iter(self._base.items())
+        if groups is None:
+            return iter(self._base.items())
+        of = self._key_groups.of
+        return (entry for entry in self._base.items() if of(entry[0]) in groups)
 
     def __len__(self) -> int:
         self._merge()
@@ -88,4 +93,4 @@ class HashMapTable(Table):
 
 class HashMapStore(Store):
     def _create(self, name: str) -> Table:
-        return HashMapTable()
+        return HashMapTable(self.key_groups)

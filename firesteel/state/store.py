@@ -8,10 +8,11 @@ was dropped on the way leaves no hole: its changes are part of the next one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any, Protocol
 
 from firesteel.errors import StateError
+from firesteel.graph.keys import KeyGroups
 
 Entry = tuple[Any, Any]
 
@@ -43,8 +44,8 @@ class Table(ABC):
         """Accessors of the current key's value, as cheap as the store can make them: they run for every record."""
 
     @abstractmethod
-    def scan(self) -> Iterator[Entry]:
-        """Every entry."""
+    def scan(self, groups: Container[int] | None = None) -> Iterator[Entry]:
+        """Every entry, or those of these key groups."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -65,7 +66,8 @@ class Table(ABC):
 class Store(ABC):
     """The tables of one operator in one subtask."""
 
-    def __init__(self) -> None:
+    def __init__(self, key_groups: KeyGroups) -> None:
+        self.key_groups = key_groups
         self._tables: dict[str, Table] = {}
         self._kinds: dict[str, str] = {}
 

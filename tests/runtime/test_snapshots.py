@@ -20,10 +20,10 @@ class SlotUnderTest:
     def __init__(self, directory: Path) -> None:
         (directory / "inc-1" / "state").mkdir(parents=True)
         self.directory = directory
-        self.store = HashMapStore()
+        self.store = HashMapStore(KeyGroups(128))
         self.table = self.store.table("t", "value")
         self.messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        stores = [KeyedStore("op", self.store, KeyGroups(128))]
+        stores = [KeyedStore("op", self.store)]
         self.snapshots = Snapshots(str(directory), 1, 0, stores, [], pack_main_classes(), self.messages.put)
 
     def checkpoint(self, number: int, completes: bool = True) -> list[dict[str, Any]]:
@@ -35,7 +35,7 @@ class SlotUnderTest:
         return message["files"]  # type: ignore[no-any-return]
 
     def restored(self, chain: list[dict[str, Any]]) -> dict[Any, Any]:
-        table = HashMapStore().table("t", "value")
+        table = HashMapStore(KeyGroups(128)).table("t", "value")
         for handle in chain:
             with StateFile(str(self.directory / handle["file"]), handle["checksum"]) as file:
                 for delta in file.deltas():

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firesteel.errors import StateError
+from firesteel.graph.keys import KeyGroups
 from firesteel.state.hashmap import HashMapStore
 from firesteel.state.store import Store
 
-STORES: list[Callable[[], Store]] = [HashMapStore]
+STORES: list[Callable[[], Store]] = [lambda: HashMapStore(KeyGroups(128))]
 OPERATIONS = st.lists(
     st.one_of(
         st.tuples(st.just("put"), st.integers(0, 5), st.integers()),
@@ -78,3 +79,15 @@ def test_one_name_for_two_kinds_of_state_is_refused(create: Callable[[], Store])
     store.table("t", "value")
     with pytest.raises(StateError, match="'t' is a value state already and cannot be a map state"):
         store.table("t", "map")
+
+
+@pytest.mark.parametrize("create", STORES)
+def test_a_scan_of_key_groups_gives_their_entries_and_no_others(create: Callable[[], Store]) -> None:
+    store = create()
+    table = store.table("t", "value")
+    for number in range(500):
+        table.put(f"key {number}", number)
+    table.delete("key 7")
+    low, high = dict(table.scan(range(40))), dict(table.scan(range(40, 128)))
+    assert {**low, **high} == {f"key {number}": number for number in range(500) if number != 7}
+    assert low and all(store.key_groups[key] < 40 for key in low)
