@@ -159,9 +159,9 @@ def committed_lines(root: Path) -> Counter[str]:
 def test_as_many_checkpoints_are_retained_as_asked_for(tmp_path: Path) -> None:
     env = program(tmp_path, rate=RECORDS / 1.5)  # so that there is time for some
     env.get_checkpoint_config().set_max_retained_checkpoints(3)
-    LocalRun(env, str(tmp_path / "checkpoints")).run()
+    run = LocalRun(env, str(tmp_path / "checkpoints")).run()
     directory = JobDirectory.open(str(tmp_path / "checkpoints"), "job")
-    assert len(directory.completed(1)) == 3
+    assert len(directory.completed(1)) == min(3, run.progress.checkpoints)
     kept = set().union(*(completed.metadata.files() for completed in directory.completed(1)))
     on_disk = {f"inc-1/state/{name}" for name in os.listdir(os.path.join(directory.path, "inc-1", "state"))}
     assert kept <= on_disk
