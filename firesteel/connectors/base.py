@@ -115,9 +115,6 @@ class SourceReader(ABC):
 class Source(ABC):
     """A description of where records come from; pickled to slots, so it holds no connection."""
 
-    replayable: bool = True
-    """Whether the same range can be read twice. If not, the job is at-most-once from here on."""
-
     @abstractmethod
     def create_enumerator(self, context: EnumeratorContext) -> SplitEnumerator: ...
 

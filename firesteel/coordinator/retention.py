@@ -27,9 +27,6 @@ class CompletedCheckpoints:
                 self._kept += incarnation.directory.completed(number)
         self._remove_leftovers()
 
-    def latest(self) -> Completed | None:
-        return self._kept[-1] if self._kept else None
-
     def add(self, completed: Completed) -> None:
         """A checkpoint was completed and its output committed; drop those beyond the retained number."""
         self._kept.append(completed)

@@ -141,8 +141,14 @@ class SparkEngine:
             self._handle.release()
             self._handle = None
         if self._handle is None:
-            self._handle = session.acquire(self._plan.slots, self._settings.spark, self._settings.master)
-            refuse_cluster(str(self._handle.sc.master))
+            refuse_cluster(self._settings.master or "local")
+            handle = session.acquire(self._plan.slots, self._settings.spark, self._settings.master)
+            try:
+                refuse_cluster(str(handle.sc.master))
+            except ConfigurationError:
+                handle.release()
+                raise
+            self._handle = handle
             self._chain = LevelChain(self._handle.sc, self._plan.slots, self._group)
         if self._control is None:
             self._control = ControlServer("127.0.0.1", self._key)

@@ -17,7 +17,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from py4j import java_gateway as py4j_gateway
 from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER
@@ -27,8 +27,6 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import SparkSession, SQLContext
 from pyspark.traceback_utils import SCCallSiteSync
-
-T = TypeVar("T")
 
 GATEWAY_PORT = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit: the JVM is there already, and is this process's parent."""

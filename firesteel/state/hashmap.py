@@ -54,15 +54,13 @@ class HashMapTable(Table):
         return value, update, clear
 
     def scan(self, groups: Container[int] | None = None) -> Iterator[Entry]:
-        self._merge()
-        if groups is None:
-            return iter(self._base.items())
         of = self._key_groups.of
-        return (entry for entry in self._base.items() if of(entry[0]) in groups)
+        for entry in {**self._base, **self._fresh}.items():
+            if entry[1] is not _GONE and (groups is None or of(entry[0]) in groups):
+                yield entry
 
     def __len__(self) -> int:
-        self._merge()
-        return len(self._base)
+        return sum(1 for _ in self.scan())
 
     def load(self, keys: list[Any], values: list[Any], deleted: list[Any]) -> None:
         self._base.update(zip(keys, values, strict=True))
@@ -71,7 +69,7 @@ class HashMapTable(Table):
 
     def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
         self._unconfirmed[checkpoint] = dict(self._fresh)
-        self._merge()
+        self._merge_fresh()
         changes: dict[Any, Any] = {}
         for written in self._unconfirmed.values():
             changes.update(written)
@@ -83,8 +81,11 @@ class HashMapTable(Table):
     def completed(self, checkpoint: int) -> None:
         self._unconfirmed = {barrier: keys for barrier, keys in self._unconfirmed.items() if barrier > checkpoint}
 
-    def _merge(self) -> None:
-        """Move what is fresh into the base; both dicts stay the same objects, because accessors hold on to them."""
+    def _merge_fresh(self) -> None:
+        """Move what is fresh into the base, which only a barrier may do: it has noted what that was.
+
+        Both dicts stay the same objects, because accessors hold on to them.
+        """
         self._base.update(self._fresh)
         for key in [key for key, value in self._fresh.items() if value is _GONE]:
             del self._base[key]

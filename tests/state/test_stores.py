@@ -19,6 +19,7 @@ OPERATIONS = st.lists(
     st.one_of(
         st.tuples(st.just("put"), st.integers(0, 5), st.integers()),
         st.tuples(st.just("delete"), st.integers(0, 5)),
+        st.tuples(st.just("scan")),
         st.tuples(st.just("barrier")),
         st.tuples(st.just("completed")),
     ),
@@ -41,6 +42,9 @@ def test_a_delta_on_its_base_is_the_state(create: Callable[[], Store], operation
         elif kind == "delete":
             table.delete(args[0])
             expected.pop(args[0], None)
+        elif kind == "scan":  # looking must not make the next delta forget anything
+            assert dict(table.scan()) == expected
+            assert len(table) == len(expected)
         elif kind == "barrier":
             puts, deleted = table.barrier(number)
             restored = {key: value for key, value in {**base, **dict(puts)}.items() if key not in deleted}
