@@ -20,8 +20,8 @@ from firesteel.common.crashpoints import crash_point
 from firesteel.common.durable import write_durable
 from firesteel.errors import CheckpointError, SlotLostError
 from firesteel.state.compaction import Compaction
-from firesteel.state.files import Delta, StateFileWriter
-from firesteel.state.store import Store
+from firesteel.state.files import NO_GROUP, Delta, StateFileWriter
+from firesteel.state.store import Store, Table
 
 FileHandle = dict[str, Any]  # {"file": path below the job's directory, "size": bytes, "checksum": hex}
 Tell = Callable[[dict[str, Any]], None]
@@ -70,9 +70,9 @@ class Snapshots:
         """Serialise what changed; a thread makes it durable, as it does the sinks' output, and tells the driver."""
         writer = StateFileWriter(self._slot, checkpoint)
         entries = 0
-        for keyed in self._stores:
-            for name, kind, table in keyed.store.tables():
-                for delta in _by_group(keyed, name, kind, *table.barrier(checkpoint)):
+        for operator in self._stores:
+            for name, kind, table in operator.store.tables():
+                for delta in _by_group(operator, name, kind, table, checkpoint):
                     writer.add(delta)
                     entries += len(delta.keys) + len(delta.deleted)
         data, checksum = writer.finish() if entries else (b"", "")
@@ -85,8 +85,8 @@ class Snapshots:
 
     def completed(self, checkpoint: int) -> None:
         """The driver says: that checkpoint is the base now. Called between epochs, by the slot's own thread."""
-        for keyed in self._stores:
-            keyed.store.completed(checkpoint)
+        for operator in self._stores:
+            operator.store.completed(checkpoint)
         with self._lock:
             if checkpoint in self._chains:
                 self._base = self._chains[checkpoint]
@@ -158,17 +158,22 @@ def _worth_compacting(chain: list[FileHandle]) -> bool:
     return len(chain) >= COMPACT_FILES and sum(f["size"] for f in chain[1:]) >= chain[0]["size"]
 
 
-def _by_group(keyed: KeyedStore, name: str, kind: str, puts: list[tuple[Any, Any]], deleted: list[Any]) -> list[Delta]:
-    of = keyed.store.key_groups.of
+def _by_group(operator: KeyedStore, name: str, kind: str, table: Table, checkpoint: int) -> list[Delta]:
+    puts, deleted = table.barrier(checkpoint)
+    of, composite, grouped = operator.store.key_groups.of, table.composite, table.grouped
     deltas: dict[int, Delta] = {}
-    for key, value in puts:
-        group = of(key)
+
+    def delta_of(entry_key: Any) -> Delta:
+        group = of(entry_key[0] if composite else entry_key) if grouped else NO_GROUP
         delta = deltas.get(group)
         if delta is None:
-            delta = deltas[group] = Delta(keyed.uid, name, kind, group, [], [], [])
-        delta.keys.append(key)
+            delta = deltas[group] = Delta(operator.uid, name, kind, group, [], [], [])
+        return delta
+
+    for entry_key, value in puts:
+        delta = delta_of(entry_key)
+        delta.keys.append(entry_key)
         delta.values.append(value)
-    for key in deleted:
-        group = of(key)
-        deltas.setdefault(group, Delta(keyed.uid, name, kind, group, [], [], [])).deleted.append(key)
+    for entry_key in deleted:
+        delta_of(entry_key).deleted.append(entry_key)
     return sorted(deltas.values(), key=lambda delta: delta.group)

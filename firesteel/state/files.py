@@ -9,7 +9,8 @@
 
 All numbers are big endian. Block checksums are xxh3-64 of the block in hex; since the footer holds them, the trailer's
 checksum stands for the whole file, and checkpoint metadata records it. Codec "plain" blocks hold only None, bool, int,
-float, str and bytes and are read by an unpickler that refuses every class; "pickle" blocks hold arbitrary objects.
+float, str, bytes and tuples of those and are read by an unpickler that refuses every class; "pickle" blocks hold
+arbitrary objects.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import pickle
 import struct
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
@@ -30,14 +32,17 @@ from firesteel.errors import RestoreError
 MAGIC = b"FSTATE\r\n"
 END_MAGIC = b"FSTATEND"
 VERSION = 1
+NO_GROUP = -1
+"""In the place of a key group, for what belongs to a subtask and not to a key."""
 _HEADER = struct.Struct(">8sH")
 _TRAILER = struct.Struct(">QIQ8s")
 _PLAIN = frozenset((type(None), bool, int, float, str, bytes))
+_PLAIN_OR_TUPLE = _PLAIN | {tuple}
 
 
 @dataclass(frozen=True)
 class Delta:
-    """The changes of one key group of one state: entries put and keys deleted."""
+    """The changes of one key group of one state: entries put and entry keys deleted."""
 
     uid: str
     name: str
@@ -58,13 +63,7 @@ class StateFileWriter:
         self._blocks: dict[tuple[str, str], list[list[Any]]] = {}
 
     def add(self, delta: Delta) -> None:
-        codec = (
-            "plain"
-            if _PLAIN.issuperset(map(type, delta.keys))
-            and _PLAIN.issuperset(map(type, delta.values))
-            and (_PLAIN.issuperset(map(type, delta.deleted)))
-            else "pickle"
-        )
+        codec = "plain" if _plain(delta.keys) and _plain(delta.values) and _plain(delta.deleted) else "pickle"
         block = pickle.dumps(((delta.keys, delta.values), delta.deleted), protocol=pickle.HIGHEST_PROTOCOL)
         blocks = self._blocks.get((delta.uid, delta.name))
         if blocks is None:
@@ -137,7 +136,7 @@ class StateFile:
         )
 
     def deltas(self, groups: Container[int] | None = None) -> Iterator[Delta]:
-        """The changes of these key groups (all: None), reading only their blocks."""
+        """The changes of these key groups (all: None), reading only their blocks. NO_GROUP is one as well."""
         for state in self.footer["states"]:
             for group, codec, offset, length, _, checksum in state["blocks"]:
                 if groups is None or group in groups:
@@ -173,6 +172,18 @@ class StateFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _plain(values: list[Any]) -> bool:
+    """Whether they are all plain, or tuples of plain values and such tuples."""
+    types = set(map(type, values))
+    while not types <= _PLAIN:
+        if not types <= _PLAIN_OR_TUPLE:
+            return False
+        tuples = values if len(types) == 1 else [value for value in values if type(value) is tuple]
+        values = list(chain.from_iterable(tuples))
+        types = set(map(type, values))
+    return True
 
 
 class _PlainUnpickler(pickle.Unpickler):

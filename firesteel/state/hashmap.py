@@ -1,28 +1,45 @@
 """State as Python objects in dicts: nothing is serialised on access.
 
-A table is two dicts: `fresh` holds what was written since the last barrier, `base` everything before it. So noting a
+Values: two dicts, `fresh` with what was written since the last barrier and `base` with everything before it. So noting a
 change costs nothing beside making it, keys that change often are found in the smaller dict, and a barrier's delta is
 there already.
+
+Maps and lists: the data as a dict of dicts or of lists, and beside it notes of what changed: the map keys, or from which
+index on. Reading the whole map or list takes no merging that way; a noted change costs one more dict entry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from itertools import filterfalse
 from typing import Any
 
+from firesteel.errors import RestoreError, StateError
 from firesteel.graph.keys import KeyGroups
-from firesteel.state.store import Accessors, CurrentKey, Entry, Store, Table
+from firesteel.state.changes import Changes, latest
+from firesteel.state.store import Store
+from firesteel.state.tables import (
+    Accessors,
+    CurrentKey,
+    Entry,
+    ListAccessors,
+    ListTable,
+    MapAccessors,
+    MapTable,
+    ValueTable,
+)
 
 _GONE = object()
 """In the place of a value that was deleted."""
 
 
-class HashMapTable(Table):
+class HashMapValueTable(ValueTable):
     def __init__(self, key_groups: KeyGroups) -> None:
         self._key_groups = key_groups
         self._base: dict[Any, Any] = {}
-        self._fresh: dict[Any, Any] = {}
-        self._unconfirmed: dict[int, dict[Any, Any]] = {}  # barrier -> what was written since the barrier before it
+        self._changes = Changes()
+        self._fresh = self._changes.fresh
 
     def get(self, key: Any) -> Any:
         found = self._fresh.get(key)
@@ -54,10 +71,12 @@ class HashMapTable(Table):
         return value, update, clear
 
     def scan(self, groups: Container[int] | None = None) -> Iterator[Entry]:
-        of = self._key_groups.of
-        for entry in {**self._base, **self._fresh}.items():
-            if entry[1] is not _GONE and (groups is None or of(entry[0]) in groups):
-                yield entry
+        of, base = self._key_groups.of, self._base
+        for key in [*base, *filterfalse(base.__contains__, self._fresh)]:
+            if groups is None or of(key) in groups:
+                value = self.get(key)
+                if value is not None:
+                    yield key, value
 
     def __len__(self) -> int:
         return sum(1 for _ in self.scan())
@@ -68,30 +87,267 @@ class HashMapTable(Table):
             self._base.pop(key, None)
 
     def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
-        self._unconfirmed[checkpoint] = dict(self._fresh)
         self._merge_fresh()
-        changes: dict[Any, Any] = {}
-        for written in self._unconfirmed.values():
-            changes.update(written)
-        deleted = [key for key, value in changes.items() if value is _GONE]
-        for key in deleted:
-            del changes[key]
-        return list(changes.items()), deleted
+        changes = latest(self._changes.barrier(checkpoint))
+        puts = [entry for entry in changes.items() if entry[1] is not _GONE]
+        return puts, [] if len(puts) == len(changes) else [key for key, value in changes.items() if value is _GONE]
 
     def completed(self, checkpoint: int) -> None:
-        self._unconfirmed = {barrier: keys for barrier, keys in self._unconfirmed.items() if barrier > checkpoint}
+        self._changes.completed(checkpoint)
+
+    def forget_changes(self) -> None:
+        self._merge_fresh()
+        self._changes.forget()
 
     def _merge_fresh(self) -> None:
-        """Move what is fresh into the base, which only a barrier may do: it has noted what that was.
+        """Put what is fresh into the base, which only those may do who then clear it: it is what changed.
 
         Both dicts stay the same objects, because accessors hold on to them.
         """
         self._base.update(self._fresh)
         for key in [key for key, value in self._fresh.items() if value is _GONE]:
             del self._base[key]
-        self._fresh.clear()
+
+
+class HashMapMapTable(MapTable):
+    def __init__(self, key_groups: KeyGroups) -> None:
+        self._key_groups = key_groups
+        self._data: defaultdict[Any, dict[Any, Any]] = defaultdict(dict)  # no map in it is empty
+        self._changed: defaultdict[Any, dict[Any, None]] = defaultdict(dict)  # key -> map keys, since the last barrier
+        self._changes = Changes()
+
+    def bind(self, current: CurrentKey) -> MapAccessors:
+        data, find, changed = self._data, self._data.get, self._changed
+        nothing: dict[Any, Any] = {}
+
+        def get(map_key: Any) -> Any:
+            return find(current.key, nothing).get(map_key)
+
+        def put(map_key: Any, value: Any) -> None:
+            key = current.key
+            changed[key][map_key] = None  # first, for it also refuses what cannot be a key
+            data[key][map_key] = value
+
+        def put_all(entries: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+            new = dict(entries)
+            if new:
+                changed[current.key].update(dict.fromkeys(new))
+                data[current.key].update(new)
+
+        def remove(map_key: Any) -> None:
+            key = current.key
+            found = find(key)
+            if found is not None and map_key in found:
+                del found[map_key]
+                changed[key][map_key] = None
+                if not found:
+                    del data[key]
+
+        def contains(map_key: Any) -> bool:
+            return map_key in find(current.key, nothing)
+
+        def keys() -> Collection[Any]:
+            return find(current.key, nothing).keys()
+
+        def values() -> Collection[Any]:
+            return find(current.key, nothing).values()
+
+        def items() -> Collection[tuple[Any, Any]]:
+            return find(current.key, nothing).items()
+
+        def is_empty() -> bool:
+            return current.key not in data
+
+        def clear() -> None:
+            found = data.pop(current.key, None)
+            if found is not None:
+                changed[current.key].update(dict.fromkeys(found))
+
+        return MapAccessors(get, put, put_all, remove, contains, keys, values, items, is_empty, clear)
+
+    def scan(self, groups: Container[int] | None = None) -> Iterator[Entry]:
+        of, find = self._key_groups.of, self._data.get
+        for key in list(self._data):
+            if groups is None or of(key) in groups:
+                for map_key in list(find(key, ())):
+                    found = find(key)
+                    if found is not None and map_key in found:
+                        yield (key, map_key), found[map_key]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._data.values()))
+
+    def load(self, keys: list[Any], values: list[Any], deleted: list[Any]) -> None:
+        data = self._data
+        for (key, map_key), value in zip(keys, values, strict=True):
+            data[key][map_key] = value
+        for key, map_key in deleted:
+            found = data.get(key)
+            if found is not None:
+                found.pop(map_key, None)
+                if not found:
+                    del data[key]
+
+    def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
+        self._changes.fresh.update(self._changed)
+        self._changed.clear()
+        puts: list[Entry] = []
+        deleted: list[Any] = []
+        for key, map_keys in self._all_changed(checkpoint).items():
+            found = self._data.get(key)
+            if found is None:
+                deleted += [(key, map_key) for map_key in map_keys]
+                continue
+            for map_key in map_keys:
+                if map_key in found:
+                    puts.append(((key, map_key), found[map_key]))
+                else:
+                    deleted.append((key, map_key))
+        return puts, deleted
+
+    def _all_changed(self, checkpoint: int) -> dict[Any, dict[Any, None]]:
+        periods = self._changes.barrier(checkpoint)
+        if len(periods) == 1:
+            return periods[0]
+        merged: defaultdict[Any, dict[Any, None]] = defaultdict(dict)
+        for noted in periods:
+            for key, map_keys in noted.items():
+                merged[key].update(map_keys)
+        return merged
+
+    def completed(self, checkpoint: int) -> None:
+        self._changes.completed(checkpoint)
+
+    def forget_changes(self) -> None:
+        self._changed.clear()
+        self._changes.forget()
+
+
+class HashMapListTable(ListTable):
+    def __init__(self, key_groups: KeyGroups) -> None:
+        self._key_groups = key_groups
+        self._data: dict[Any, list[Any]] = {}  # no list in it is empty
+        self._changes = Changes()
+        self._fresh = self._changes.fresh
+        """key -> (index from which on it changed, length at the last barrier)"""
+
+    def bind(self, current: CurrentKey) -> ListAccessors:
+        data, find, fresh = self._data, self._data.get, self._fresh
+
+        def get() -> tuple[Any, ...]:
+            return tuple(find(current.key, ()))
+
+        def add(value: Any) -> None:
+            if value is None:
+                raise _no_none()
+            key = current.key
+            found = find(key)
+            if found is None:
+                data[key] = [value]
+                if key not in fresh:
+                    fresh[key] = (0, 0)
+            else:
+                if key not in fresh:
+                    fresh[key] = (len(found), len(found))
+                found.append(value)
+
+        def add_all(values: Iterable[Any]) -> None:
+            new = _elements(values)
+            if new:
+                key = current.key
+                found = data.setdefault(key, [])
+                if key not in fresh:
+                    fresh[key] = (len(found), len(found))
+                found += new
+
+        def update(values: Iterable[Any]) -> None:
+            new = _elements(values)
+            clear()
+            if new:
+                fresh.setdefault(current.key, (0, 0))
+                data[current.key] = new
+
+        def clear() -> None:
+            found = data.pop(current.key, None)
+            if found is not None:
+                noted = fresh.get(current.key)
+                fresh[current.key] = (0, len(found) if noted is None else noted[1])
+
+        return ListAccessors(get, add, add_all, update, clear)
+
+    def scan(self, groups: Container[int] | None = None) -> Iterator[Entry]:
+        of = self._key_groups.of
+        for key in list(self._data):
+            if groups is None or of(key) in groups:
+                index = 0
+                while index < len(found := self._data.get(key, ())):
+                    yield (key, index), found[index]
+                    index += 1
+
+    def __len__(self) -> int:
+        return sum(map(len, self._data.values()))
+
+    def load(self, keys: list[Any], values: list[Any], deleted: list[Any]) -> None:
+        data = self._data
+        for (key, index), value in zip(keys, values, strict=True):
+            found = data.setdefault(key, [])
+            if index < len(found):
+                found[index] = value
+            elif index == len(found):
+                found.append(value)
+            else:
+                raise RestoreError(f"the list of key {key!r:.200} has element {index}, but not element {len(found)}")
+        for key, index in deleted:
+            found = data.get(key, [])
+            del found[index:]
+            if not found:
+                data.pop(key, None)
+
+    def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
+        puts: list[Entry] = []
+        deleted: list[Any] = []
+        for key, (start, length) in self._all_changed(checkpoint).items():
+            found = self._data.get(key, [])
+            puts += [((key, index), found[index]) for index in range(start, len(found))]
+            deleted += [(key, index) for index in range(len(found), length)]
+        return puts, deleted
+
+    def _all_changed(self, checkpoint: int) -> dict[Any, tuple[int, int]]:
+        """The lowest index that changed, and the greatest length that a barrier since the base may have recorded."""
+        periods = self._changes.barrier(checkpoint)
+        merged: dict[Any, tuple[int, int]] = {}
+        for noted in periods:
+            for key, (start, length) in noted.items():
+                known = merged.get(key)
+                merged[key] = (start, length) if known is None else (min(start, known[0]), max(length, known[1]))
+        return merged
+
+    def completed(self, checkpoint: int) -> None:
+        self._changes.completed(checkpoint)
+
+    def forget_changes(self) -> None:
+        self._changes.forget()
 
 
 class HashMapStore(Store):
-    def _create(self, name: str) -> Table:
-        return HashMapTable(self.key_groups)
+    def _create_values(self, name: str) -> ValueTable:
+        return HashMapValueTable(self.key_groups)
+
+    def _create_lists(self, name: str) -> ListTable:
+        return HashMapListTable(self.key_groups)
+
+    def _create_maps(self, name: str) -> MapTable:
+        return HashMapMapTable(self.key_groups)
+
+
+def _elements(values: Iterable[Any]) -> list[Any]:
+    """A list of its own, so that the giver's changes to theirs do not go unnoticed."""
+    new = list(values)
+    for value in new:
+        if value is None:
+            raise _no_none()
+    return new
+
+
+def _no_none() -> StateError:
+    return StateError("None cannot be an element of a list state")

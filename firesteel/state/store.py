@@ -1,66 +1,53 @@
-"""Where keyed state lives while a job runs: a store per operator and subtask, a table per state.
+"""Where state lives while a job runs: a store per operator and subtask, a table per state.
 
-Typed states (`ValueState` and its kin) are written once over this interface; TTL, metrics and caching wrap it. A table
-maps a key to a value. It remembers which keys changed since the last *completed* checkpoint, so that a checkpoint which
-was dropped on the way leaves no hole: its changes are part of the next one.
+Typed states (`ValueState` and its kin) are written once over the tables' accessors; time-to-live wraps them. A state's
+kind decides how its table is laid out. Stores differ in how they keep values, lists and maps; timers and the state of
+subtasks are in memory for all of them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterator
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Any
 
 from firesteel.errors import StateError
 from firesteel.graph.keys import KeyGroups
+from firesteel.state.files import NO_GROUP
+from firesteel.state.subtask import SubtaskTable
+from firesteel.state.tables import (
+    Accessors,
+    CurrentKey,
+    Entry,
+    ListAccessors,
+    ListTable,
+    MapAccessors,
+    MapTable,
+    Table,
+    ValueTable,
+)
+from firesteel.state.timers import MAX_TIME, TimerTable
 
-Entry = tuple[Any, Any]
+__all__ = [
+    "MAX_TIME",
+    "NO_GROUP",
+    "TTL",
+    "Accessors",
+    "CurrentKey",
+    "Entry",
+    "ListAccessors",
+    "ListTable",
+    "MapAccessors",
+    "MapTable",
+    "Store",
+    "SubtaskTable",
+    "Table",
+    "TimerTable",
+    "ValueTable",
+]
 
-
-class CurrentKey(Protocol):
-    """Whoever knows which key is being processed."""
-
-    key: Any
-
-
-Accessors = tuple[Callable[[], Any], Callable[[Any], None], Callable[[], None]]
-"""Read, write and delete the current key's value; writing None deletes it."""
-
-
-class Table(ABC):
-    """One state of one operator in one subtask. No value is ever None: None means absent."""
-
-    @abstractmethod
-    def get(self, key: Any) -> Any: ...
-
-    @abstractmethod
-    def put(self, key: Any, value: Any) -> None: ...
-
-    @abstractmethod
-    def delete(self, key: Any) -> None: ...
-
-    @abstractmethod
-    def bind(self, current: CurrentKey) -> Accessors:
-        """Accessors of the current key's value, as cheap as the store can make them: they run for every record."""
-
-    @abstractmethod
-    def scan(self, groups: Container[int] | None = None) -> Iterator[Entry]:
-        """Every entry, or those of these key groups."""
-
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    @abstractmethod
-    def load(self, keys: list[Any], values: list[Any], deleted: list[Any]) -> None:
-        """Take part of a restored checkpoint; it does not count as a change."""
-
-    @abstractmethod
-    def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
-        """Entries put and keys deleted since the last completed checkpoint, up to now, which is barrier `checkpoint`."""
-
-    @abstractmethod
-    def completed(self, checkpoint: int) -> None:
-        """That checkpoint is the base of the deltas to come."""
+TTL = "+ttl"
+"""Ends the kind of states with time-to-live: their values are pairs (value, time)."""
 
 
 class Store(ABC):
@@ -72,27 +59,90 @@ class Store(ABC):
         self._kinds: dict[str, str] = {}
 
     @abstractmethod
-    def _create(self, name: str) -> Table: ...
+    def _create_values(self, name: str) -> ValueTable: ...
+
+    @abstractmethod
+    def _create_lists(self, name: str) -> ListTable: ...
+
+    @abstractmethod
+    def _create_maps(self, name: str) -> MapTable: ...
 
     def table(self, name: str, kind: str) -> Table:
-        """The table of that name, made when it is new.
+        """The table of that name, made when it is new. Its class follows from the kind.
 
         :raises StateError: the name is in use for another kind of state, here or in the checkpoint restored from.
         """
-        known = self._kinds.setdefault(name, kind)
-        if known != kind:
-            raise StateError(
-                f"state {name!r} is a {known} state already and cannot be a {kind} state too; use another name"
-            )
-        if name not in self._tables:
-            self._tables[name] = self._create(name)
+        known = self._kinds.get(name)
+        if known is None:
+            self._tables[name] = self._create(name, kind)
+            self._kinds[name] = kind
+        elif known != kind:
+            raise StateError(_two_kinds(name, known, kind))
         return self._tables[name]
+
+    def value_table(self, name: str, kind: str = "value") -> ValueTable:
+        table = self.table(name, kind)
+        assert isinstance(table, ValueTable)
+        return table
+
+    def list_table(self, name: str, kind: str = "list") -> ListTable:
+        table = self.table(name, kind)
+        assert isinstance(table, ListTable)
+        return table
+
+    def map_table(self, name: str, kind: str = "map") -> MapTable:
+        table = self.table(name, kind)
+        assert isinstance(table, MapTable)
+        return table
+
+    def timer_table(self, name: str) -> TimerTable:
+        table = self.table(name, "timers")
+        assert isinstance(table, TimerTable)
+        return table
+
+    def subtask_table(self, name: str) -> SubtaskTable:
+        table = self.table(name, "subtask")
+        assert isinstance(table, SubtaskTable)
+        return table
+
+    def _create(self, name: str, kind: str) -> Table:
+        layout = kind.removesuffix(TTL)
+        if layout in ("value", "reducing", "aggregating"):
+            return self._create_values(name)
+        if layout == "list":
+            return self._create_lists(name)
+        if layout == "map":
+            return self._create_maps(name)
+        if kind == "timers":
+            return TimerTable(self.key_groups)
+        if kind == "subtask":
+            return SubtaskTable()
+        raise StateError(f"state {name!r} is a {kind} state, which this firesteel does not know")
 
     def tables(self) -> Iterator[tuple[str, str, Table]]:
         """Name, kind and table of each state."""
         for name, table in self._tables.items():
             yield name, self._kinds[name], table
 
+    def load(self, name: str, kind: str, keys: list[Any], values: list[Any], deleted: list[Any]) -> None:
+        """Take part of a restored checkpoint."""
+        self.table(name, kind).load(keys, values, deleted)
+
     def completed(self, checkpoint: int) -> None:
         for table in self._tables.values():
             table.completed(checkpoint)
+
+    def forget_changes(self) -> None:
+        """For jobs without checkpoints, now and then: what was deleted would be remembered for ever."""
+        for table in self._tables.values():
+            table.forget_changes()
+
+
+def _two_kinds(name: str, known: str, kind: str) -> str:
+    if known.removesuffix(TTL) == kind.removesuffix(TTL):
+        has, wants = ("has", "without") if known.endswith(TTL) else ("has no", "with")
+        return (
+            f"state {name!r} {has} time-to-live already, here or in the checkpoint, and cannot be used {wants} it; "
+            f"use another name"
+        )
+    return f"state {name!r} is a {known} state already and cannot be a {kind} state too; use another name"

@@ -11,8 +11,9 @@ import pytest
 from firesteel.errors import SlotLostError
 from firesteel.graph.keys import KeyGroups
 from firesteel.graph.shipping import pack_main_classes
+from firesteel.runtime.keyed_state import KeyedState
 from firesteel.runtime.snapshots import COMPACT_FILES, KeyedStore, Snapshots
-from firesteel.state.files import StateFile
+from firesteel.state.files import NO_GROUP, StateFile
 from firesteel.state.hashmap import HashMapStore
 
 
@@ -71,6 +72,40 @@ def test_a_checkpoint_that_never_completed_leaves_no_hole(tmp_path: Path) -> Non
     chain = slot.checkpoint(3)
     assert len(chain) == 2
     assert slot.restored(chain) == {"a": 1, "b": 2, "c": 3}
+    slot.snapshots.close()
+
+
+def test_every_kind_of_state_is_in_the_files_under_its_key_group(tmp_path: Path) -> None:
+    """Entries of maps, lists and timers under that of their key, wherever it moves; what is of the subtask under none."""
+    slot = SlotUnderTest(tmp_path)
+    key = ("sensor", 7)
+    keyed = KeyedState(slot.store)
+    keyed.key = key
+    slot.table.put(key, "v")
+    slot.store.map_table("m").bind(keyed).put("x", 1)
+    slot.store.list_table("l").bind(keyed).add("e")
+    slot.store.timer_table("/timers").register(key, 5)
+    slot.store.subtask_table("/time").put("watermark", 4)
+    (handle,) = slot.checkpoint(1)
+    with StateFile(str(tmp_path / handle["file"])) as file:
+        found = {delta.name: delta for delta in file.deltas()}
+        assert [delta.name for delta in file.deltas({NO_GROUP})] == ["/time"]
+    group = slot.store.key_groups.of(key)
+    assert {name: (delta.kind, delta.group, delta.keys) for name, delta in found.items()} == {
+        "t": ("value", group, [key]),
+        "m": ("map", group, [(key, "x")]),
+        "l": ("list", group, [(key, 0)]),
+        "/timers": ("timers", group, [(key, 5)]),
+        "/time": ("subtask", NO_GROUP, ["watermark"]),
+    }
+    slot.store.map_table("m").bind(keyed).remove("x")
+    slot.store.timer_table("/timers").pop(5)
+    handle = slot.checkpoint(2)[-1]
+    with StateFile(str(tmp_path / handle["file"])) as file:
+        assert {delta.name: (delta.group, delta.deleted) for delta in file.deltas()} == {
+            "m": (group, [(key, "x")]),
+            "/timers": (group, [(key, 5)]),
+        }
     slot.snapshots.close()
 
 

@@ -6,6 +6,7 @@ import datetime
 import os
 import pickle
 import struct
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from firesteel.errors import CheckpointError, RestoreError
 from firesteel.state.compaction import Compaction, compact
-from firesteel.state.files import MAGIC, Delta, StateFile, StateFileWriter
+from firesteel.state.files import MAGIC, NO_GROUP, Delta, StateFile, StateFileWriter
 
 DELTAS = [
     Delta("op", "last", "value", 3, ["a", "b"], [1.5, 2.5], []),
@@ -43,6 +44,36 @@ def test_only_blocks_of_plain_values_are_plain(tmp_path: Path) -> None:
     with StateFile(str(tmp_path / "f")) as file:
         codecs = {(s["uid"], block[0]): block[1] for s in file.footer["states"] for block in s["blocks"]}
     assert codecs == {("op", 3): "plain", ("op", 7): "plain", ("other", 3): "pickle"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "values", "deleted", "codec"),
+    [
+        ([("a", 1), ("b", None)], [(1.5, 7), None], [("c", (1, b"x"))], "plain"),
+        ([("a", (1, ("b", ()))), "c"], [1, 2], [], "plain"),
+        ([("a", datetime.date(2026, 1, 1))], [1], [], "pickle"),
+        (["a"], [("x", ("y", [1]))], [], "pickle"),
+        (["a"], [1], [("a", frozenset())], "pickle"),
+        (["a"], [time.struct_time(range(9))], [], "pickle"),  # a tuple, but of a class of its own
+    ],
+)
+def test_tuples_are_as_plain_as_what_is_in_them(
+    tmp_path: Path, keys: list[Any], values: list[Any], deleted: list[Any], codec: str
+) -> None:
+    delta = Delta("op", "m", "map", 3, keys, values, deleted)
+    write(tmp_path / "f", [delta])
+    with StateFile(str(tmp_path / "f")) as file:
+        assert file.footer["states"][0]["blocks"][0][1] == codec
+        assert list(file.deltas()) == [delta]
+
+
+def test_what_belongs_to_a_subtask_is_found_beside_any_key_groups(tmp_path: Path) -> None:
+    of_subtask = Delta("op", "/time", "subtask", NO_GROUP, ["watermark"], [5], [])
+    write(tmp_path / "f", [*DELTAS, of_subtask])
+    with StateFile(str(tmp_path / "f")) as file:
+        assert list(file.deltas({NO_GROUP})) == [of_subtask]
+        assert list(file.deltas({7, NO_GROUP})) == [DELTAS[1], of_subtask]
+        assert list(file.deltas(range(128))) == DELTAS
 
 
 def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
@@ -107,6 +138,21 @@ def test_compacting_a_chain_keeps_the_latest_of_every_key(tmp_path: Path) -> Non
     assert dict(zip(delta.keys, delta.values, strict=True)) == {"a": 10, "b": 20, "d": 40}
     assert delta.deleted == []
     assert file.footer["checkpoint"] == 3
+
+
+def test_compacting_lists_and_maps_works_entry_by_entry(tmp_path: Path) -> None:
+    chain = [
+        write(tmp_path / "base", [Delta("op", "l", "list", 1, [("k", 0), ("k", 1), ("k", 2)], [1, 2, 3], [])]),
+        write(tmp_path / "d1", [Delta("op", "l", "list", 1, [("k", 0)], [9], [("k", 1), ("k", 2)])], checkpoint=2),
+        write(tmp_path / "d2", [Delta("op", "l", "list", 1, [("k", 1)], [8], [])], checkpoint=3),
+        write(tmp_path / "d3", [Delta("op", "/time", "subtask", NO_GROUP, ["w"], [5], ["x"])], checkpoint=4),
+    ]
+    handle = compact(str(tmp_path), "merged", chain)
+    with StateFile(str(tmp_path / "merged"), handle["checksum"]) as file:
+        assert list(file.deltas()) == [
+            Delta("op", "l", "list", 1, [("k", 0), ("k", 1)], [9, 8], []),
+            Delta("op", "/time", "subtask", NO_GROUP, ["w"], [5], []),
+        ]
 
 
 def test_a_compaction_runs_in_its_own_process_and_says_why_it_failed(tmp_path: Path) -> None:

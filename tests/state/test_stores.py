@@ -1,4 +1,4 @@
-"""The contract of every store. New stores join the list."""
+"""The contract of every store, example by example. What holds for all of them at random is in test_deltas.py."""
 
 from __future__ import annotations
 
@@ -6,92 +6,215 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from firesteel.errors import StateError
-from firesteel.graph.keys import KeyGroups
-from firesteel.state.hashmap import HashMapStore
-from firesteel.state.store import Store
+from firesteel.errors import RestoreError, StateError
+from firesteel.state.store import NO_GROUP, Store
 
-STORES: list[Callable[[], Store]] = [lambda: HashMapStore(KeyGroups(128))]
-OPERATIONS = st.lists(
-    st.one_of(
-        st.tuples(st.just("put"), st.integers(0, 5), st.integers()),
-        st.tuples(st.just("delete"), st.integers(0, 5)),
-        st.tuples(st.just("scan")),
-        st.tuples(st.just("barrier")),
-        st.tuples(st.just("completed")),
-    ),
-    max_size=40,
-)
+Create = Callable[[], Store]
 
 
-@pytest.mark.parametrize("create", STORES)
-@given(operations=OPERATIONS)
-def test_a_delta_on_its_base_is_the_state(create: Callable[[], Store], operations: list[tuple[Any, ...]]) -> None:
-    """Whatever barriers were dropped in between: the last completed checkpoint plus the delta gives what is there."""
-    table = create().table("t", "value")
-    expected: dict[int, int] = {}
-    base: dict[int, int] = {}
-    at_barrier: dict[int, dict[int, int]] = {}
-    for number, (kind, *args) in enumerate(operations):
-        if kind == "put":
-            table.put(*args)
-            expected[args[0]] = args[1]
-        elif kind == "delete":
-            table.delete(args[0])
-            expected.pop(args[0], None)
-        elif kind == "scan":  # looking must not make the next delta forget anything
-            assert dict(table.scan()) == expected
-            assert len(table) == len(expected)
-        elif kind == "barrier":
-            puts, deleted = table.barrier(number)
-            restored = {key: value for key, value in {**base, **dict(puts)}.items() if key not in deleted}
-            assert restored == expected
-            at_barrier[number] = dict(expected)
-        elif at_barrier:
-            last = max(at_barrier)
-            table.completed(last)
-            base = at_barrier[last]
-            at_barrier = {}
-    assert dict(table.scan()) == expected
-    assert len(table) == len(expected)
+class Current:
+    key: Any = "k"
 
 
-@pytest.mark.parametrize("create", STORES)
-def test_nothing_changed_means_an_empty_delta(create: Callable[[], Store]) -> None:
-    table = create().table("t", "value")
+def test_nothing_changed_means_an_empty_delta(create: Create) -> None:
+    table = create().value_table("t")
     table.put(1, "a")
     table.barrier(1)
     table.completed(1)
     assert table.barrier(2) == ([], [])
 
 
-@pytest.mark.parametrize("create", STORES)
-def test_restored_entries_are_not_changes(create: Callable[[], Store]) -> None:
-    table = create().table("t", "value")
-    table.load([1, 2], ["a", "b"], [])
-    table.load([2], ["c"], [1])
-    assert dict(table.scan()) == {2: "c"}
-    assert table.barrier(1) == ([], [])
+def test_restored_entries_are_not_changes(create: Create) -> None:
+    store = create()
+    store.load("v", "value", [1, 2], ["a", "b"], [])
+    store.load("v", "value", [2], ["c"], [1])
+    store.load("m", "map", [("k", 1), ("k", 2)], ["a", None], [])
+    store.load("m", "map", [], [], [("k", 1)])
+    store.load("l", "list", [("k", 0), ("k", 1), ("j", 0)], ["a", "b", "c"], [])
+    store.load("l", "list", [("k", 0)], ["d"], [("k", 1), ("j", 0)])
+    store.load("t", "timers", [("k", 5), ("k", 6)], [None, None], [])
+    store.load("t", "timers", [], [], [("k", 5)])
+    store.load("s", "subtask", ["w", "x"], [7, 8], [])
+    store.load("s", "subtask", [], [], ["x"])
+    assert {name: dict(table.scan()) for name, _, table in store.tables()} == {
+        "v": {2: "c"},
+        "m": {("k", 2): None},
+        "l": {("k", 0): "d"},
+        "t": {("k", 6): None},
+        "s": {"w": 7},
+    }
+    assert all(table.barrier(1) == ([], []) for _, _, table in store.tables())
+    assert all(len(table) == 1 for _, _, table in store.tables())
 
 
-@pytest.mark.parametrize("create", STORES)
-def test_one_name_for_two_kinds_of_state_is_refused(create: Callable[[], Store]) -> None:
+def test_one_name_for_two_kinds_of_state_is_refused(create: Create) -> None:
     store = create()
     store.table("t", "value")
     with pytest.raises(StateError, match="'t' is a value state already and cannot be a map state"):
         store.table("t", "map")
 
 
-@pytest.mark.parametrize("create", STORES)
-def test_a_scan_of_key_groups_gives_their_entries_and_no_others(create: Callable[[], Store]) -> None:
+def test_switching_time_to_live_on_or_off_is_refused_and_says_so(create: Create) -> None:
     store = create()
-    table = store.table("t", "value")
+    store.table("with", "list+ttl")
+    store.table("without", "list")
+    with pytest.raises(StateError, match=r"'with' has time-to-live already.* cannot be used without it"):
+        store.table("with", "list")
+    with pytest.raises(StateError, match=r"'without' has no time-to-live already.* cannot be used with it"):
+        store.table("without", "list+ttl")
+
+
+def test_kinds_of_the_future_are_refused(create: Create) -> None:
+    for kind in ("tree", "timers+ttl"):
+        with pytest.raises(StateError, match="does not know"):
+            create().load("t", kind, [], [], [])
+
+
+def test_a_scan_of_key_groups_gives_their_entries_and_no_others(create: Create) -> None:
+    store = create()
+    values, lists, maps, timers = (
+        store.value_table("v"),
+        store.list_table("l"),
+        store.map_table("m"),
+        store.timer_table("t"),
+    )
+    current = Current()
+    add, put = lists.bind(current).add, maps.bind(current).put
     for number in range(500):
-        table.put(f"key {number}", number)
-    table.delete("key 7")
-    low, high = dict(table.scan(range(40))), dict(table.scan(range(40, 128)))
+        current.key = f"key {number}"
+        values.put(current.key, number)
+        add(number)
+        put("x", number)
+        timers.register(current.key, number)
+    values.delete("key 7")
+    low, high = dict(values.scan(range(40))), dict(values.scan(range(40, 128)))
     assert {**low, **high} == {f"key {number}": number for number in range(500) if number != 7}
     assert low and all(store.key_groups[key] < 40 for key in low)
+    for table in (lists, maps, timers):
+        low, high = dict(table.scan(range(40))), dict(table.scan(range(40, 128)))
+        assert len(low) + len(high) == 500
+        assert low and all(store.key_groups[key] < 40 for key, _ in low)
+
+
+def test_what_belongs_to_a_subtask_has_no_key_group(create: Create) -> None:
+    table = create().subtask_table("s")
+    table.put("watermark", 5)
+    assert list(table.scan(range(128))) == []
+    assert list(table.scan({NO_GROUP})) == [("watermark", 5)]
+
+
+def test_an_equal_value_of_a_subtask_is_no_change(create: Create) -> None:
+    """It is saved at every barrier, and a job that stands still shall write nothing."""
+    table = create().subtask_table("s")
+    table.put("watermark", {"at": 5})
+    table.barrier(1)
+    table.completed(1)
+    table.put("watermark", {"at": 5})
+    table.delete("never there")
+    assert table.barrier(2) == ([], [])
+    table.put("watermark", None)
+    assert table.barrier(3) == ([], ["watermark"])
+
+
+def test_one_changed_entry_of_a_large_map_is_one_entry_of_the_delta(create: Create) -> None:
+    table = create().map_table("t")
+    states = table.bind(Current())
+    states.put_all(dict.fromkeys(range(1000), 0))
+    table.barrier(1)
+    table.completed(1)
+    states.put(7, 1)
+    states.remove(8)
+    states.remove("never there")
+    assert table.barrier(2) == ([(("k", 7), 1)], [("k", 8)])
+
+
+def test_a_delta_of_a_long_list_is_what_was_added(create: Create) -> None:
+    table = create().list_table("t")
+    states = table.bind(Current())
+    states.add_all(range(1000))
+    table.barrier(1)
+    table.completed(1)
+    states.add("a")
+    states.add_all(["b"])
+    assert table.barrier(2) == ([(("k", 1000), "a"), (("k", 1001), "b")], [])
+    states.update([1, 2])
+    puts, deleted = table.barrier(3)
+    assert puts == [(("k", 0), 1), (("k", 1), 2)]
+    assert deleted == [("k", index) for index in range(2, 1002)]
+
+
+def test_none_is_a_map_value_like_others(create: Create) -> None:
+    states = create().map_table("t").bind(Current())
+    states.put("there", None)
+    assert (states.get("there"), states.contains("there"), list(states.items())) == (None, True, [("there", None)])
+    assert (states.get("not"), states.contains("not"), states.is_empty()) == (None, False, False)
+
+
+def test_iterating_a_map_while_changing_it(create: Create) -> None:
+    """As with a dict: new values are fine, new entries are an error and not a silent surprise."""
+    table = create().map_table("t")
+    states = table.bind(Current())
+    states.put_all({"a": 1, "b": 2})
+    for map_key, value in states.items():
+        states.put(map_key, value + 1)
+    assert dict(states.items()) == {"a": 2, "b": 3}
+    iterator = iter(states.keys())
+    states.remove(next(iterator))
+    with pytest.raises(RuntimeError, match="changed size"):
+        next(iterator)
+    for map_key in list(states.keys()):
+        states.remove(map_key)
+    assert states.is_empty() and len(table) == 0
+
+
+def test_what_a_list_gives_cannot_be_changed_and_does_not_change(create: Create) -> None:
+    states = create().list_table("t").bind(Current())
+    mine = [1, 2]
+    states.update(mine)
+    mine.append(3)
+    before = states.get()
+    for element in before:
+        states.add(element)
+    assert (before, states.get()) == ((1, 2), (1, 2, 1, 2))
+
+
+def test_none_is_no_element_of_a_list(create: Create) -> None:
+    states = create().list_table("t").bind(Current())
+    states.add(1)
+    for change in (lambda: states.add(None), lambda: states.add_all([2, None]), lambda: states.update([None])):
+        with pytest.raises(StateError, match="None cannot be an element"):
+            change()
+    assert states.get() == (1,)
+
+
+def test_a_list_with_a_hole_is_not_restored(create: Create) -> None:
+    with pytest.raises(RestoreError, match="has element 2, but not element 1"):
+        create().load("l", "list", [("k", 0), ("k", 2)], [1, 3], [])
+
+
+def test_without_checkpoints_nothing_is_remembered_about_what_is_gone(create: Create) -> None:
+    store = create()
+    current = Current()
+    value, maps, lists = (
+        store.value_table("v"),
+        store.map_table("m").bind(current),
+        store.list_table("l").bind(current),
+    )
+    for number in range(10):
+        current.key = number
+        value.put(number, number)
+        maps.put(number, number)
+        lists.add(number)
+        store.timer_table("t").register(number, number)
+        store.subtask_table("s").put(str(number), number)
+        if number % 2:
+            value.delete(number)
+            maps.clear()
+            lists.clear()
+            store.timer_table("t").delete(number, number)
+            store.subtask_table("s").delete(str(number))
+    before = {name: dict(table.scan()) for name, _, table in store.tables()}
+    store.forget_changes()
+    assert {name: dict(table.scan()) for name, _, table in store.tables()} == before
+    assert all(len(table) == 5 and table.barrier(1) == ([], []) for _, _, table in store.tables())

@@ -1,0 +1,124 @@
+"""What every table promises, and the layouts there are.
+
+A table holds the entries of one state of one operator in one subtask. It remembers what changed since the last
+*completed* checkpoint, so that a checkpoint which was dropped on the way leaves no hole: its changes are part of the
+next one. A delta may also meet a later base than it was made for (the completion is told while the delta is on its way
+to the disk), so applied to any checkpoint between its base and its barrier it must give the state at the barrier.
+
+States are bound to whoever knows the current key, once; what runs for every record are the closures that `bind` gives.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+Entry = tuple[Any, Any]
+
+
+class CurrentKey(Protocol):
+    """Whoever knows which key is being processed."""
+
+    key: Any
+
+
+class Table(ABC):
+    """One state of one operator in one subtask, as checkpoints see it: entries under entry keys."""
+
+    composite: ClassVar[bool] = False
+    """Entry keys are pairs (key, something); the key decides the key group."""
+
+    grouped: ClassVar[bool] = True
+    """Entries have key groups. If not, they all belong to NO_GROUP."""
+
+    @abstractmethod
+    def scan(self, groups: Container[int] | None = None) -> Iterator[Entry]:
+        """Every entry, or those of these key groups, each as it is when its turn comes.
+
+        The table may change while a scan is under way; whether it gives what was added meanwhile is left open.
+        """
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many entries there are."""
+
+    @abstractmethod
+    def load(self, keys: list[Any], values: list[Any], deleted: list[Any]) -> None:
+        """Take part of a restored checkpoint; it does not count as a change."""
+
+    @abstractmethod
+    def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
+        """Entries put and deleted since the last completed checkpoint, up to now, which is barrier `checkpoint`."""
+
+    @abstractmethod
+    def completed(self, checkpoint: int) -> None:
+        """That checkpoint is the base of the deltas to come."""
+
+    @abstractmethod
+    def forget_changes(self) -> None:
+        """Nobody will ask for a delta: drop what was noted for it."""
+
+
+Accessors = tuple[Callable[[], Any], Callable[[Any], None], Callable[[], None]]
+"""Read, write and delete the current key's value; writing None deletes it."""
+
+
+class ValueTable(Table):
+    """A value under each key. No value is ever None: None means absent."""
+
+    @abstractmethod
+    def get(self, key: Any) -> Any: ...
+
+    @abstractmethod
+    def put(self, key: Any, value: Any) -> None: ...
+
+    @abstractmethod
+    def delete(self, key: Any) -> None: ...
+
+    @abstractmethod
+    def bind(self, current: CurrentKey) -> Accessors:
+        """Accessors of the current key's value, as cheap as the store can make them: they run for every record."""
+
+
+class MapAccessors(NamedTuple):
+    """The current key's map. None is a value like others, which `get` cannot tell from absence; `contains` can."""
+
+    get: Callable[[Any], Any]
+    put: Callable[[Any, Any], None]
+    put_all: Callable[[Mapping[Any, Any] | Iterable[tuple[Any, Any]]], None]
+    remove: Callable[[Any], None]
+    contains: Callable[[Any], bool]
+    keys: Callable[[], Collection[Any]]
+    values: Callable[[], Collection[Any]]
+    items: Callable[[], Collection[tuple[Any, Any]]]
+    is_empty: Callable[[], bool]
+    clear: Callable[[], None]
+
+
+class MapTable(Table):
+    """A map under each key. Entry keys are (key, map key), so a delta holds the changed entries of large maps only."""
+
+    composite = True
+
+    @abstractmethod
+    def bind(self, current: CurrentKey) -> MapAccessors: ...
+
+
+class ListAccessors(NamedTuple):
+    """The current key's list. No element is None. `get` gives what nobody can change."""
+
+    get: Callable[[], tuple[Any, ...]]
+    add: Callable[[Any], None]
+    add_all: Callable[[Iterable[Any]], None]
+    update: Callable[[Iterable[Any]], None]
+    clear: Callable[[], None]
+
+
+class ListTable(Table):
+    """A list under each key. Entry keys are (key, index), so a delta holds only what was appended to long lists."""
+
+    composite = True
+
+    @abstractmethod
+    def bind(self, current: CurrentKey) -> ListAccessors: ...
