@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -p no:cacheprovider $(PYTEST_ARGS)
 
 # Without Spark, in seconds. Everything else under tests/ follows after them.
-UNIT := $(wildcard $(addprefix tests/,common graph state runtime coordinator connectors))
+UNIT := $(wildcard $(addprefix tests/,common graph state runtime coordinator connectors datastream parity testing))
 REST := $(filter-out $(UNIT) tests/__pycache__,$(patsubst %/,%,$(shell ls -d tests/*/))) $(wildcard tests/test_*.py)
 
 .PHONY: help setup demo test lint unit bench clean
@@ -28,12 +28,12 @@ help:
 	@echo 'make setup   the virtual environment that all of these make when they need it'
 	@echo 'make clean   remove caches and build products (not the virtual environment)'
 
-setup: $(VENV)/.dev
+setup: $(VENV)/.dev $(VENV)/flink
 
 demo: $(VENV)/.run
 	@$(BIN)/python -m demo
 
-test: lint
+test: lint $(VENV)/flink
 	@printf '\n==> pytest\n'
 	@$(PYTEST) $(UNIT) $(REST)
 
@@ -43,7 +43,7 @@ lint: $(VENV)/.dev
 	$(call step,mypy,$(BIN)/mypy)
 	$(call step,lint-imports,$(BIN)/lint-imports)
 
-unit: $(VENV)/.dev
+unit: $(VENV)/.dev $(VENV)/flink
 	@$(PYTEST) $(UNIT)
 
 bench: $(VENV)/.bench
@@ -78,6 +78,13 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 $(VENV)/.bench: pyproject.toml | $(BIN)/python
 	$(call install,.[dev$(comma)bench])
 	@touch $(VENV)/.run $(VENV)/.dev $@
+
+# PyFlink's sources, to compare names and signatures with. They are read and never run: no JVM, no dependencies.
+$(VENV)/flink: | $(VENV)/.dev
+	@echo '==> fetching the sources of apache-flink 2.3.0 into $@'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --target $@.part \
+		--only-binary :all: --implementation cp --python-version 3.11 --platform manylinux2014_x86_64 apache-flink==2.3.0
+	@mv $@.part $@
 
 comma := ,
 

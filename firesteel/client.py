@@ -6,6 +6,7 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 from firesteel.common.completable_future import CompletableFuture
@@ -13,15 +14,20 @@ from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
+from firesteel.connectors.base import PrepareContext
 from firesteel.coordinator.collecting import CollectedResults
 from firesteel.coordinator.job import Job
 from firesteel.coordinator.lineage import JobDirectory
 from firesteel.coordinator.progress import Progress
 from firesteel.datastream.collecting import END
+from firesteel.engine.dataframes import check_frame, check_schema, open_results
 from firesteel.engine.spark_engine import SparkEngine
 from firesteel.errors import FiresteelError
-from firesteel.graph.plan import JobPlan
+from firesteel.graph.nodes import Read, ToFrame, Write
+from firesteel.graph.plan import JobPlan, PlannedOperator
 from firesteel.graph.settings import JobSettings
+
+__all__ = ["RunningJob", "check_frame", "check_schema", "launch", "open_results"]
 
 
 def launch(plan: JobPlan, settings: JobSettings, progress: Progress | None = None) -> RunningJob:
@@ -41,8 +47,9 @@ class RunningJob(JobClient):
         self._engine = SparkEngine(plan, settings)  # first: it refuses what cannot run before anything is written
         try:
             directory = self._directory(settings)
+            plan = prepared(plan, directory.path, self._temporary is None, self._engine)
         except BaseException:
-            self._engine.close()
+            self._release()
             raise
         self._job_id = JobID(directory.job_id)
         self.job = Job(plan, settings, directory, self._engine, self._collected, self.progress, _print)
@@ -65,15 +72,18 @@ class RunningJob(JobClient):
         except BaseException as error:  # noqa: BLE001  it reaches whoever waits for the result
             failure = error
         finally:
-            self._engine.close()
-            if self._temporary is not None:
-                self._temporary.cleanup()
+            self._release()
         if failure is None:
             took = int((time.monotonic() - self._started) * 1000)
             self._result.set_result(JobExecutionResult(self._job_id, took, {}))
         else:
             self._result.set_exception(failure)
         self.results.put(END)
+
+    def _release(self) -> None:
+        self._engine.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
 
     def get_job_id(self) -> JobID:
         return self._job_id
@@ -105,6 +115,28 @@ class RunningJob(JobClient):
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
         return _unsupported()
+
+
+def prepared(plan: JobPlan, directory: str, lasting: bool, engine: SparkEngine) -> JobPlan:
+    """The plan with every source and sink as it is to run, after whatever they do on the driver before the start."""
+    spark = engine.frames()
+
+    def prepare(operator: PlannedOperator) -> PlannedOperator:
+        context, kind = PrepareContext(operator.uid, directory, lasting, spark), operator.operator
+        if isinstance(kind, Read) and (source := kind.source.prepare(context)) is not kind.source:
+            return replace(operator, operator=replace(kind, source=source))
+        if isinstance(kind, Write) and (sink := kind.sink.prepare(context)) is not kind.sink:
+            return replace(operator, operator=replace(kind, sink=sink))
+        if isinstance(kind, ToFrame):
+            return replace(operator, operator=ToFrame(kind.transform.prepare(spark)))
+        return operator
+
+    operators = tuple(map(prepare, plan.operators))
+    if all(one is other for one, other in zip(operators, plan.operators, strict=True)):
+        return plan
+    plan = JobPlan(operators)
+    engine.use(plan)
+    return plan
 
 
 def _unsupported() -> CompletableFuture[str]:

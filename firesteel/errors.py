@@ -23,8 +23,43 @@ class InvalidKeyError(FiresteelError):
     """A key that has no canonical form, so that its state could not be found again."""
 
 
+class TypeMismatchError(FiresteelError):
+    """A record that is not of the type declared for its stream.
+
+    :ivar record: the record; with `index` its position in the batch that was checked.
+    :ivar path: where in the record the wrong value is: empty for the record itself, else like `[1]` or `.name`.
+    :ivar value: the wrong value.
+    :ivar declared: the type declared for it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        record: object = None,
+        index: int = -1,
+        path: str = "",
+        value: object = None,
+        declared: object = None,
+    ) -> None:
+        super().__init__(message)
+        self.record = record
+        self.index = index
+        self.path = path
+        self.value = value
+        self.declared = declared
+
+
 class StateError(FiresteelError):
     """Keyed state used where there is none, or one name used for two kinds of state."""
+
+
+class TimerError(FiresteelError):
+    """A timer where there can be none, or for a time that is none."""
+
+
+class SideOutputError(FiresteelError):
+    """A record for a side output that nobody reads."""
 
 
 class UserCodeError(FiresteelError):

@@ -20,6 +20,13 @@ from firesteel.common.serializer import TypeSerializer
 from firesteel.common.time import Duration, Instant, Time
 from firesteel.common.typeinfo import TypeInformation, Types
 from firesteel.common.types import Row, RowKind
+from firesteel.common.watermark_strategy import (
+    TimestampAssigner,
+    Watermark,
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarkStrategy,
+)
 
 __all__ = [
     "ByteArraySchema",
@@ -43,7 +50,12 @@ __all__ = [
     "SerializationSchema",
     "SimpleStringSchema",
     "Time",
+    "TimestampAssigner",
     "TypeInformation",
     "TypeSerializer",
     "Types",
+    "Watermark",
+    "WatermarkGenerator",
+    "WatermarkOutput",
+    "WatermarkStrategy",
 ]

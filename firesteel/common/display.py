@@ -54,12 +54,17 @@ def _java_text(value: Any, type_info: TypeInformation) -> str:
             keys, items = type_info.key_type, type_info.value_type
             entries = (f"{_java_text(key, keys)}={_java_text(item, items)}" for key, item in value.items())
             return f"{{{', '.join(entries)}}}"
-        case ListTypeInfo() | ObjectArrayTypeInfo() | PrimitiveArrayTypeInfo(), list() | tuple() | bytes():
+        case (
+            ListTypeInfo() | ObjectArrayTypeInfo() | PrimitiveArrayTypeInfo(),
+            list() | tuple() | bytes() | bytearray(),
+        ):
             return f"[{', '.join(_java_text(item, type_info.element_type) for item in value)}]"
         case PickledBytesTypeInfo(), _:
             return str(value)
         case BasicTypeInfo(BasicType.FLOAT | BasicType.DOUBLE), int():
             return _java_double(float(value))
+        case BasicTypeInfo(BasicType.BOOLEAN), _:
+            return "true" if value else "false"
     return _java_scalar(value)
 
 

@@ -24,6 +24,13 @@ class ExecutionConfig:
         self._max_parallelism = -1
         self._auto_watermark_interval_ms = 200
         self._global_job_parameters: dict[str, str] = {}
+        self._latency_tracking_interval_ms = 0
+        self._cancellation_interval_ms = 30_000
+        self._cancellation_timeout_ms = 180_000
+        self._closure_cleaner = True
+        self._auto_generated_uids = True
+        self._object_reuse = False
+        self._snapshot_compression = False
 
     def get_parallelism(self) -> int:
         return self._parallelism
@@ -53,7 +60,80 @@ class ExecutionConfig:
         self._auto_watermark_interval_ms = parse_duration_ms(interval)
         return self
 
+    def enable_auto_generated_uids(self) -> ExecutionConfig:
+        """Operators without a uid get one that follows from their place in the program: the default."""
+        self._auto_generated_uids = True
+        return self
+
+    def disable_auto_generated_uids(self) -> ExecutionConfig:
+        """Refuse to run a program with an operator that has no `uid(...)`, so that state survives any later edit."""
+        self._auto_generated_uids = False
+        return self
+
+    def has_auto_generated_uids_enabled(self) -> bool:
+        return self._auto_generated_uids
+
+    def enable_object_reuse(self) -> ExecutionConfig:
+        """Accepted, and without effect: records are never copied between operators that call each other."""
+        self._object_reuse = True
+        return self
+
+    def disable_object_reuse(self) -> ExecutionConfig:
+        self._object_reuse = False
+        return self
+
+    def is_object_reuse_enabled(self) -> bool:
+        return self._object_reuse
+
+    def enable_closure_cleaner(self) -> ExecutionConfig:
+        """Accepted, and without effect: it is about Java's closures."""
+        self._closure_cleaner = True
+        return self
+
+    def disable_closure_cleaner(self) -> ExecutionConfig:
+        self._closure_cleaner = False
+        return self
+
+    def is_closure_cleaner_enabled(self) -> bool:
+        return self._closure_cleaner
+
+    def get_latency_tracking_interval(self) -> int:
+        """Milliseconds; 0 when off."""
+        return self._latency_tracking_interval_ms
+
+    def set_latency_tracking_interval(self, interval: DurationLike) -> ExecutionConfig:
+        """Accepted, and without effect."""
+        self._latency_tracking_interval_ms = parse_duration_ms(interval)
+        return self
+
+    def get_task_cancellation_interval(self) -> int:
+        """Milliseconds."""
+        return self._cancellation_interval_ms
+
+    def set_task_cancellation_interval(self, interval: DurationLike) -> ExecutionConfig:
+        """Accepted, and without effect: cancelling a job ends its slots' processes."""
+        self._cancellation_interval_ms = parse_duration_ms(interval)
+        return self
+
+    def get_task_cancellation_timeout(self) -> int:
+        """Milliseconds."""
+        return self._cancellation_timeout_ms
+
+    def set_task_cancellation_timeout(self, timeout: DurationLike) -> ExecutionConfig:
+        """Accepted, and without effect, as the interval."""
+        self._cancellation_timeout_ms = parse_duration_ms(timeout)
+        return self
+
+    def is_use_snapshot_compression(self) -> bool:
+        return self._snapshot_compression
+
+    def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
+        """Accepted, and without effect."""
+        self._snapshot_compression = use_snapshot_compression
+        return self
+
     def get_global_job_parameters(self) -> dict[str, str]:
+        """What every function of the job sees with `get_job_parameter` of its context."""
         return dict(self._global_job_parameters)
 
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, object]) -> ExecutionConfig:

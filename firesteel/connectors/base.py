@@ -20,6 +20,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.connectors.guarantee import DeliveryGuarantee
+
 Json = Any
 """A value `json.dumps` takes and gives back unchanged: None, bool, int, float, str, lists and dicts with str keys."""
 
@@ -59,11 +62,26 @@ class CommitterContext:
 
 
 @dataclass(frozen=True)
+class PrepareContext:
+    """What a source or sink may use on the driver, once, before the job starts."""
+
+    uid: str
+    directory: str  # the job's own; what is below it lives as long as the job's checkpoints
+    lasting: bool  # whether that directory outlives the job
+    spark: Any  # the job's Spark: a `connectors.dataframe.SparkFrames`
+
+
+@dataclass(frozen=True)
 class Assignment:
-    """One epoch's reading: for every subtask the ranges it reads, in order; `units` is how much that is in all."""
+    """One epoch's reading: for every subtask the ranges it reads, in order; `units` is how much that is in all.
+
+    `caught_up` says whether there is nothing more to read right now, so that event time must not wait for more; None:
+    there is not if the units are fewer than asked for.
+    """
 
     ranges: Sequence[Sequence[Json]]
     units: int = 0
+    caught_up: bool | None = None
 
 
 class SplitEnumerator(ABC):
@@ -101,12 +119,23 @@ class SplitEnumerator(ABC):
         """Release connections."""
 
 
+@dataclass(frozen=True)
+class Timestamped:
+    """Records with their timestamps: milliseconds since 1970, None for a record that has none."""
+
+    values: list[Any]
+    times: list[int | None]
+
+
 class SourceReader(ABC):
     """A slot's half of a source."""
 
     @abstractmethod
-    def read(self, planned: Json) -> Iterator[list[Any]]:
-        """The records of one planned range, in order, as lists of about `CHUNK` records."""
+    def read(self, planned: Json) -> Iterator[list[Any] | Timestamped]:
+        """The records of one planned range, in order, as lists of about `CHUNK` records.
+
+        Records that carry a timestamp of their own come as `Timestamped`; a timestamp assigner is given it.
+        """
 
     def close(self) -> None:  # noqa: B027  an optional hook
         """Release files and connections."""
@@ -115,11 +144,30 @@ class SourceReader(ABC):
 class Source(ABC):
     """A description of where records come from; pickled to slots, so it holds no connection."""
 
+    replayable: bool = True
+    """Whether a range that was read before can be read again. If not, what a job loses in a failure is lost: the job
+    promises at most once, whatever its sinks do."""
+
+    bounded: bool = True
+    """Whether the input can come to an end on its own."""
+
+    def prepare(self, context: PrepareContext) -> Source:
+        """Called once on the driver, before anything is sent to slots: the source that is to be read in this one's place.
+
+        It is called again when the job is started again, and must then give a source in which recorded positions mean
+        the same.
+        """
+        return self
+
     @abstractmethod
     def create_enumerator(self, context: EnumeratorContext) -> SplitEnumerator: ...
 
     @abstractmethod
     def create_reader(self, context: ReaderContext) -> SourceReader: ...
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """The type of the records, for a stream that is given none; None: anything."""
+        return None
 
 
 class SinkWriter(ABC):
@@ -156,6 +204,14 @@ class SinkWriter(ABC):
 class Committer(ABC):
     """The driver's half of a transactional sink. Every method may be called again with the same arguments."""
 
+    retried: bool = True
+    """Whether a commit that failed is tried again at once, and without end. If not, the job fails with its error, and
+    restarts as its restart strategy says; recovery then commits again."""
+
+    def commit_checkpoint(self, checkpoint: int, committables: Sequence[Json]) -> None:
+        """Commit what this checkpoint recorded: a hook for committers to which the number matters."""
+        self.commit(committables)
+
     @abstractmethod
     def commit(self, committables: Sequence[Json]) -> None:
         """Make these visible. Already visible counts as success; raise on anything else: it will be tried again."""
@@ -175,9 +231,22 @@ class Committer(ABC):
 class Sink(ABC):
     """A description of where records go; pickled to slots, so it holds no connection."""
 
+    def prepare(self, context: PrepareContext) -> Sink:
+        """Called once on the driver, before anything is sent to slots: the sink that is to be written in this one's place."""
+        return self
+
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter: ...
 
     def create_committer(self, context: CommitterContext) -> Committer | None:
         """None: the sink is not transactional, its output leaves with each epoch."""
         return None
+
+    @property
+    def guarantee(self) -> DeliveryGuarantee:
+        """What the sink promises when the job recovers. Exactly once needs a committer; without one, what was written
+        since the last checkpoint is written again. A sink that depends on its settings says so here.
+        """
+        if type(self).create_committer is Sink.create_committer:
+            return DeliveryGuarantee.AT_LEAST_ONCE
+        return DeliveryGuarantee.EXACTLY_ONCE

@@ -41,6 +41,7 @@ class FileSource(Source):
         self.paths = paths
         self.split_size = split_size
         self.discovery_interval = discovery_interval
+        self.bounded = discovery_interval is None
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:

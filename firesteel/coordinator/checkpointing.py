@@ -29,7 +29,7 @@ from firesteel.coordinator.lineage import Completed, Incarnation, confirm
 from firesteel.coordinator.metadata import CheckpointMetadata, OperatorInfo
 from firesteel.coordinator.pending import PendingCheckpoint
 from firesteel.coordinator.retention import CompletedCheckpoints
-from firesteel.errors import CheckpointError, RestoreError, SupersededError
+from firesteel.errors import CheckpointError, RestoreError, SupersededError, UserCodeError
 from firesteel.graph.plan import JobPlan
 from firesteel.graph.settings import CheckpointSettings
 
@@ -134,6 +134,8 @@ class Checkpointer:
             self._finish_steps(pending)
         except SupersededError as error:
             self._failure = error  # in the place of any other: it explains them
+        except UserCodeError as error:  # the user's own words need none of ours around them
+            self.fail(error)
         except Exception as error:  # noqa: BLE001  raised again by check() on the coordinator's thread
             failure = CheckpointError(f"checkpoint {pending.checkpoint} failed: {type(error).__name__}: {error}")
             failure.__cause__ = error
@@ -159,7 +161,9 @@ class Checkpointer:
             raise
         self.base = pending.checkpoint
         # 4. Commit
-        if not self._committers.commit(metadata.committables, self._abandoned, self._incarnation.check):
+        if not self._committers.commit(
+            pending.checkpoint, metadata.committables, self._abandoned, self._incarnation.check
+        ):
             return
         crash_point("before-confirm")
         self._confirm(completed)
@@ -223,7 +227,7 @@ def operator_infos(plan: JobPlan) -> dict[str, OperatorInfo]:
             operator.kind,
             operator.parallelism,
             operator.max_parallelism,
-            operator.key_selector is not None,
+            operator.keyed,
         )
         for operator in plan.operators
     }

@@ -34,26 +34,30 @@ class Committers:
         """Sinks that have something to commit but are not in the program any more."""
         return [uid for uid, items in committables.items() if items and uid not in self._committers]
 
-    def commit(self, committables: Committables, abandoned: threading.Event, check: Callable[[], None]) -> bool:
+    def commit(
+        self, checkpoint: int, committables: Committables, abandoned: threading.Event, check: Callable[[], None]
+    ) -> bool:
         """Commit all, trying again for as long as it takes. False when it was abandoned before all was done.
 
         A complete checkpoint must be committed: giving up would lose records, so nothing but the end of this incarnation
         ends the attempts, and its successor goes on with them. `check` raises when there is a successor already.
         """
         for uid, items in committables.items():
-            if items and not self._commit_one(uid, items, abandoned, check):
+            if items and not self._commit_one(uid, checkpoint, items, abandoned, check):
                 return False
             crash_point("after-one-commit")
         return True
 
     def _commit_one(
-        self, uid: str, items: Sequence[Json], abandoned: threading.Event, check: Callable[[], None]
+        self, uid: str, checkpoint: int, items: Sequence[Json], abandoned: threading.Event, check: Callable[[], None]
     ) -> bool:
         pause, attempt = _FIRST_RETRY_S, 1
         while True:
             try:
-                self._committers[uid].commit(items)
-            except Exception as error:  # noqa: BLE001  whatever a sink raises, the answer is to try again
+                self._committers[uid].commit_checkpoint(checkpoint, items)
+            except Exception as error:  # whatever a sink raises, the answer is to try again
+                if not self._committers[uid].retried:
+                    raise
                 log.warning(
                     "sink %s could not commit %d items (attempt %d, trying again): %s",
                     uid,

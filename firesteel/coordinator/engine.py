@@ -24,6 +24,8 @@ class Deployment:
     attempt: int
     directory: str
     restore: Mapping[int, Sequence[FileHandle]]  # slot -> its state files, oldest first
+    parameters: Mapping[str, str] = field(default_factory=dict)  # the job's, for functions
+    checkpointing: bool = True
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class EpochOrder:
     checkpoint: int | None = None
     snapshot: bool = True
     completed: int | None = None
+    caught_up: Sequence[str] = ()  # uids of sources that have nothing more to give for now
+    ended: Sequence[str] = ()  # uids of sources that never will have
 
 
 @dataclass(frozen=True)

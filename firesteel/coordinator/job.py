@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.common.job_status import JobStatus
@@ -19,8 +21,10 @@ from firesteel.coordinator.progress import Progress
 from firesteel.coordinator.reading import SourceReading
 from firesteel.coordinator.restarts import Restarts
 from firesteel.errors import FiresteelError, JobCancelledError, RestoreError, SlotLostError
+from firesteel.graph.guarantee import Level, end_to_end
 from firesteel.graph.plan import JobPlan
 from firesteel.graph.settings import JobSettings
+from firesteel.metrics import merge
 
 log = logging.getLogger("firesteel")
 
@@ -44,6 +48,8 @@ class Job:
         self._engine, self._results, self._progress, self._output = engine, results, progress, output
         self._restarts = Restarts(settings.restart, checkpointing=settings.checkpoints.enabled)
         self._cancelled = threading.Event()
+        self.guarantee = end_to_end(plan, settings.checkpoints.enabled, settings.checkpoints.mode)
+        self.metrics: dict[str, Any] = {}  # what user functions report, by operator uid
         self.status = JobStatus.CREATED
         self.failures: list[BaseException] = []
 
@@ -57,6 +63,8 @@ class Job:
 
         :raises FiresteelError: what the job failed with, or that it was cancelled.
         """
+        loses = self.guarantee.level is Level.AT_MOST_ONCE  # in spite of its checkpoints, which is worth a warning
+        log.log(logging.WARNING if loses else logging.INFO, "job '%s': %s", self._settings.name, self.guarantee.text)
         try:
             while True:
                 try:
@@ -131,7 +139,8 @@ class Job:
                     f"checkpoint {start.path} holds output of the sinks {', '.join(gone)} that is not committed yet, and the "
                     f"program does not have them any more: it would be lost. Run the program with them once more"
                 )
-            if not committers.commit(start.metadata.committables, self._cancelled, incarnation.check):
+            committables = start.metadata.committables
+            if not committers.commit(start.metadata.checkpoint, committables, self._cancelled, incarnation.check):
                 raise JobCancelledError("cancelled while committing")
             crash_point("recovery-before-confirm")
             confirm(start)
@@ -163,20 +172,21 @@ class Job:
         self._engine.deploy(
             Deployment(
                 self._directory.job_id, self._settings.name, self._plan, incarnation.number, self._restarts.count,
-                self._directory.path, restore,
+                self._directory.path, restore, self._settings.parameters, self._settings.checkpoints.enabled,
             ),
             on_message,
         )  # fmt: skip
 
     def _run_epochs(self, reading: SourceReading, checkpointer: Checkpointer) -> None:
         epoch = 0
+        wake = 0.0  # when an epoch is due without input: at once, for whatever was restored
         while True:
             self._results.wait_for_room(self._cancelled)
             self._check_cancelled()
-            ranges, units = reading.plan()
-            final = reading.finished()
+            planned = reading.plan()
+            final = planned.final
             due = checkpointer.due(reading.epoch_s)
-            if not (units or due or final):
+            if not (planned.units or due or final or wake <= time.time() * 1000):
                 self._cancelled.wait(_IDLE_S)
                 continue
             if final:
@@ -187,12 +197,16 @@ class Job:
             result = self._engine.run_epoch(
                 EpochOrder(
                     epoch,
-                    ranges,
+                    planned.ranges,
                     checkpoint=pending.checkpoint if pending else None,
                     snapshot=pending.snapshot if pending else True,
                     completed=checkpointer.base,
+                    caught_up=planned.caught_up,
+                    ended=planned.ended,
                 )
             )
+            self.metrics = merge([report["metrics"] for report in result.reports])
+            wake = min((report["wake"] for report in result.reports if report["wake"] is not None), default=math.inf)
             seconds = time.monotonic() - started
             reading.observe(seconds)
             self._results.add(result.collected, held=self._settings.checkpoints.enabled or final, pending=pending)

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from firesteel.connectors.base import EnumeratorContext, Json, SplitEnumerator
 from firesteel.coordinator.sizing import EpochSizer
 from firesteel.graph.nodes import Read
 from firesteel.graph.plan import JobPlan
 from firesteel.graph.settings import JobSettings
+
+
+@dataclass(frozen=True)
+class PlannedReading:
+    """What one epoch reads."""
+
+    ranges: Mapping[str, Sequence[Sequence[Json]]]  # source uid -> subtask -> ranges
+    units: int  # how much that is
+    caught_up: Sequence[str]  # sources that have nothing more to give for now
+    ended: Sequence[str]  # sources that never will have
+    final: bool  # no source will
 
 
 class SourceReading:
@@ -32,24 +44,26 @@ class SourceReading:
             if uid in positions:
                 enumerator.restore(positions[uid])
 
-    def plan(self) -> tuple[dict[str, Sequence[Sequence[Json]]], int]:
-        """The ranges of the next epoch by source, and how many units they are in all."""
+    def plan(self) -> PlannedReading:
+        """What the next epoch reads."""
         ranges: dict[str, Sequence[Sequence[Json]]] = {}
+        caught_up: list[str] = []
         self._last = {}
         for uid, (enumerator, sizer) in self._sources.items():
             assignment = enumerator.plan(sizer.units)
             ranges[uid] = assignment.ranges
             self._last[uid] = assignment.units
-        return ranges, sum(self._last.values())
+            done = assignment.caught_up
+            if done if done is not None else assignment.units < sizer.units:
+                caught_up.append(uid)
+        ended = [uid for uid, (enumerator, _) in self._sources.items() if enumerator.finished()]
+        return PlannedReading(ranges, sum(self._last.values()), caught_up, ended, len(ended) == len(self._sources))
 
     def observe(self, seconds: float) -> None:
         """The planned epoch took so long."""
         self.epoch_s = seconds
         for uid, (_, sizer) in self._sources.items():
             sizer.observe(self._last[uid], seconds)
-
-    def finished(self) -> bool:
-        return all(enumerator.finished() for enumerator, _ in self._sources.values())
 
     def positions(self) -> dict[str, Json]:
         """Where each source goes on after everything planned so far."""

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 
-from firesteel.common.durations import parse_duration_ms
+from firesteel.common.config_options import to_bool, to_int
+from firesteel.common.durations import DurationLike, parse_duration_ms
+from firesteel.common.time import Duration
+from firesteel.datastream.checkpoint_storage import (
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
+from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from firesteel.datastream.flink1_environment import Flink1CheckpointConfig
+from firesteel.datastream.options import enum_option
 from firesteel.errors import ConfigurationError
 from firesteel.graph.settings import CheckpointSettings
+
+__all__ = ["CheckpointConfig", "CheckpointingMode"]
+
+_UNLIMITED = 2**31 - 1
 
 
 class CheckpointingMode(enum.Enum):
@@ -16,8 +31,8 @@ class CheckpointingMode(enum.Enum):
     AT_LEAST_ONCE = 1
 
 
-class CheckpointConfig:
-    """When checkpoints are taken, where they are kept, and how many."""
+class CheckpointConfig(Flink1CheckpointConfig):
+    """When checkpoints are taken, where they are kept, and how many. Setters return the config, to be chained."""
 
     def __init__(self) -> None:
         self._interval: int | None = None
@@ -25,6 +40,16 @@ class CheckpointConfig:
         self._timeout = 600_000
         self._directory: str | None = None
         self._retained = 1
+        self._min_pause = 0
+        self._max_concurrent = 1
+        self._tolerable_failures = 0
+        self._retention = ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+        self._unaligned = False
+        self._force_unaligned = False
+        self._aligned_timeout = Duration.of_millis(0)
+        self._savepoint_directory: str | None = None
+
+    # ---- when
 
     def is_checkpointing_enabled(self) -> bool:
         return self._interval is not None
@@ -34,15 +59,15 @@ class CheckpointConfig:
         return -1 if self._interval is None else self._interval
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
-        if checkpoint_interval < 1:
-            raise ConfigurationError(f"the checkpoint interval must be at least 1 ms, not {checkpoint_interval!r}")
-        self._interval = checkpoint_interval
+        self._interval = _at_least("the checkpoint interval (ms)", checkpoint_interval, 1)
         return self
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
         return self._mode
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
+        if not isinstance(checkpointing_mode, CheckpointingMode):
+            raise ConfigurationError(f"the checkpointing mode is a CheckpointingMode, not {checkpointing_mode!r}")
         self._mode = checkpointing_mode
         return self
 
@@ -51,10 +76,59 @@ class CheckpointConfig:
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
         """In milliseconds: a checkpoint that takes longer is dropped and the job goes on."""
-        if checkpoint_timeout < 10:
-            raise ConfigurationError(f"the checkpoint timeout must be at least 10 ms, not {checkpoint_timeout!r}")
-        self._timeout = checkpoint_timeout
+        self._timeout = _at_least("the checkpoint timeout (ms)", checkpoint_timeout, 10)
         return self
+
+    def get_min_pause_between_checkpoints(self) -> int:
+        return self._min_pause
+
+    def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
+        """In milliseconds, from the end of one checkpoint to the beginning of the next. No effect yet."""
+        self._min_pause = _at_least("the minimum pause (ms)", min_pause_between_checkpoints, 0)
+        return self
+
+    def get_max_concurrent_checkpoints(self) -> int:
+        return self._max_concurrent
+
+    def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
+        """How many checkpoints may be under way at once. No effect yet: always one."""
+        self._max_concurrent = _at_least("the number of concurrent checkpoints", max_concurrent_checkpoints, 1)
+        return self
+
+    # ---- when one fails
+
+    def get_tolerable_checkpoint_failure_number(self) -> int:
+        return self._tolerable_failures
+
+    def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
+        """How many checkpoints in a row may fail before the job does. No effect yet: a job goes on without."""
+        what = "the number of tolerable checkpoint failures"
+        self._tolerable_failures = _at_least(what, tolerable_checkpoint_failure_number, 0)
+        return self
+
+    def is_fail_on_checkpointing_errors(self) -> bool:
+        return self._tolerable_failures == 0
+
+    def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
+        """An older way to say that no, or any number of, failed checkpoints are tolerable. No effect yet."""
+        self._tolerable_failures = 0 if fail_on_checkpointing_errors else _UNLIMITED
+        return self
+
+    # ---- where, and for how long
+
+    def set_checkpoint_storage(self, storage: CheckpointStorage) -> CheckpointConfig:
+        if not isinstance(storage, CheckpointStorage):
+            raise ConfigurationError(
+                f"set_checkpoint_storage() takes a CheckpointStorage, not {storage!r:.200}; for a directory use "
+                f"set_checkpoint_storage_dir(...)"
+            )
+        self._directory = storage.checkpoint_path
+        return self
+
+    def get_checkpoint_storage(self) -> CheckpointStorage:
+        return (
+            JobManagerCheckpointStorage() if self._directory is None else FileSystemCheckpointStorage(self._directory)
+        )
 
     def set_checkpoint_storage_dir(self, directory: str) -> CheckpointConfig:
         """Where checkpoints are kept: a directory (or `file://` URI) that every machine of the job can reach."""
@@ -66,24 +140,119 @@ class CheckpointConfig:
 
     def set_max_retained_checkpoints(self, number: int) -> CheckpointConfig:
         """How many completed checkpoints are kept (default 1)."""
-        if number < 1:
-            raise ConfigurationError(f"at least 1 checkpoint has to be retained, not {number!r}")
-        self._retained = number
+        self._retained = _at_least("the number of retained checkpoints", number, 1)
         return self
+
+    def set_externalized_checkpoint_retention(
+        self, retention_mode: ExternalizedCheckpointRetention
+    ) -> CheckpointConfig:
+        """Whether checkpoints outlive a cancelled job. No effect yet: those in a given directory always do."""
+        if not isinstance(retention_mode, ExternalizedCheckpointRetention):
+            raise ConfigurationError(f"the retention is an ExternalizedCheckpointRetention, not {retention_mode!r}")
+        self._retention = retention_mode
+        return self
+
+    def is_externalized_checkpoints_enabled(self) -> bool:
+        return self._retention is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+
+    def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
+        return self._retention
+
+    def set_savepoint_dir(self, directory: str) -> CheckpointConfig:
+        """Where savepoints go that are given no directory. No effect yet: there are none."""
+        self._savepoint_directory = directory
+        return self
+
+    def get_savepoint_dir(self) -> str | None:
+        return self._savepoint_directory
+
+    # ---- alignment: barriers do not wait for each other inside an epoch, so there is nothing to switch off
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        return self._unaligned
+
+    def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
+        """Accepted, and without effect: an epoch ends with no record under way, so no barrier waits behind any."""
+        self._unaligned = enabled
+        return self
+
+    def disable_unaligned_checkpoints(self) -> CheckpointConfig:
+        return self.enable_unaligned_checkpoints(False)
+
+    def get_aligned_checkpoint_timeout(self) -> Duration:
+        return self._aligned_timeout
+
+    def set_aligned_checkpoint_timeout(self, alignment_timeout: DurationLike) -> CheckpointConfig:
+        """Accepted, and without effect, as unaligned checkpoints."""
+        self._aligned_timeout = Duration.of_millis(parse_duration_ms(alignment_timeout))
+        return self
+
+    get_alignment_timeout = get_aligned_checkpoint_timeout
+    set_alignment_timeout = set_aligned_checkpoint_timeout
+
+    def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
+        """Accepted, and without effect, as unaligned checkpoints."""
+        self._force_unaligned = force_unaligned_checkpoints
+        return self
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        return self._force_unaligned
+
+    # ----
 
     def configure(self, key: str, value: str) -> bool:
         """Take one configuration entry; False when it is not about checkpoints."""
-        if key == "execution.checkpointing.interval":
-            self.set_checkpoint_interval(parse_duration_ms(value))
-        elif key == "execution.checkpointing.timeout":
-            self.set_checkpoint_timeout(parse_duration_ms(value))
-        elif key in ("state.checkpoints.dir", "execution.checkpointing.dir"):
-            self.set_checkpoint_storage_dir(value)
-        elif key in ("state.checkpoints.num-retained", "execution.checkpointing.num-retained"):
-            self.set_max_retained_checkpoints(int(value))
-        else:
+        if key not in _OPTIONS:
             return False
+        try:
+            _OPTIONS[key](self, value)
+        except ValueError as error:
+            raise ConfigurationError(f"{key} cannot be {value!r}: {error}") from None
         return True
 
     def settings(self) -> CheckpointSettings:
-        return CheckpointSettings(self._interval, self._timeout, self._directory, self._retained)
+        return CheckpointSettings(self._interval, self._timeout, self._directory, self._retained, self._mode.name)
+
+
+def _at_least(what: str, value: int, least: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ConfigurationError(f"{what} must be at least {least}, not {value!r}")
+    return value
+
+
+def _storage(value: str) -> None:
+    """Whether checkpoints outlive the job is decided by whether they have a directory, an option of its own."""
+    if value not in ("jobmanager", "filesystem"):
+        raise ValueError("known are filesystem and jobmanager")
+
+
+_OPTIONS: dict[str, Callable[[CheckpointConfig, str], object]] = {
+    "execution.checkpointing.interval": lambda c, v: c.set_checkpoint_interval(parse_duration_ms(v)),
+    "execution.checkpointing.mode": lambda c, v: c.set_checkpointing_mode(enum_option(CheckpointingMode, v)),
+    "execution.checkpointing.timeout": lambda c, v: c.set_checkpoint_timeout(parse_duration_ms(v)),
+    "execution.checkpointing.min-pause": lambda c, v: c.set_min_pause_between_checkpoints(parse_duration_ms(v)),
+    "execution.checkpointing.max-concurrent-checkpoints": lambda c, v: c.set_max_concurrent_checkpoints(to_int(v)),
+    "execution.checkpointing.tolerable-failed-checkpoints": lambda c, v: c.set_tolerable_checkpoint_failure_number(
+        to_int(v)
+    ),
+    "execution.checkpointing.externalized-checkpoint-retention": lambda c, v: c.set_externalized_checkpoint_retention(
+        enum_option(ExternalizedCheckpointRetention, v)
+    ),
+    "execution.checkpointing.unaligned.enabled": lambda c, v: c.enable_unaligned_checkpoints(to_bool(v)),
+    "execution.checkpointing.unaligned.forced": lambda c, v: c.set_force_unaligned_checkpoints(to_bool(v)),
+    "execution.checkpointing.aligned-checkpoint-timeout": lambda c, v: c.set_aligned_checkpoint_timeout(v),
+    "execution.checkpointing.storage": lambda c, v: _storage(v),
+    "execution.checkpointing.dir": lambda c, v: c.set_checkpoint_storage_dir(v),
+    "execution.checkpointing.savepoint-dir": lambda c, v: c.set_savepoint_dir(v),
+    "execution.checkpointing.num-retained": lambda c, v: c.set_max_retained_checkpoints(to_int(v)),
+    "execution.checkpointing.incremental": lambda c, v: to_bool(v),  # they always are
+}
+_OLDER_NAMES = {
+    "execution.checkpointing.unaligned": "execution.checkpointing.unaligned.enabled",
+    "state.checkpoint-storage": "execution.checkpointing.storage",
+    "state.checkpoints.dir": "execution.checkpointing.dir",
+    "state.savepoints.dir": "execution.checkpointing.savepoint-dir",
+    "state.checkpoints.num-retained": "execution.checkpointing.num-retained",
+    "state.backend.incremental": "execution.checkpointing.incremental",
+}
+_OPTIONS.update({old: _OPTIONS[new] for old, new in _OLDER_NAMES.items()})

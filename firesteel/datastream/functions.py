@@ -6,44 +6,37 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from firesteel.datastream.state import ValueState, ValueStateDescriptor
+from firesteel.datastream.process_functions import (
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+)
+from firesteel.datastream.runtime_context import Function, KeyedStateStore, RuntimeContext
+from firesteel.datastream.timerservice import TimerService
 
-
-class RuntimeContext(ABC):
-    """Where a function runs, and its state. Given to `open()`."""
-
-    @abstractmethod
-    def get_task_name(self) -> str: ...
-
-    @abstractmethod
-    def get_number_of_parallel_subtasks(self) -> int: ...
-
-    @abstractmethod
-    def get_max_number_of_parallel_subtasks(self) -> int: ...
-
-    @abstractmethod
-    def get_index_of_this_subtask(self) -> int: ...
-
-    @abstractmethod
-    def get_attempt_number(self) -> int:
-        """0 for the first start of the job, one more for every restart."""
-
-    @abstractmethod
-    def get_task_name_with_subtasks(self) -> str: ...
-
-    @abstractmethod
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        """The value state of that name; only in functions of a keyed stream."""
-
-
-class Function(ABC):  # noqa: B024  a base class whose hooks are all optional
-    """Base of all user functions."""
-
-    def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027
-        """Called once in the slot, before the first record."""
-
-    def close(self) -> None:  # noqa: B027
-        """Called once in the slot, after the last record."""
+__all__ = [
+    "AggregateFunction",
+    "CoFlatMapFunction",
+    "CoMapFunction",
+    "CoProcessFunction",
+    "FilterFunction",
+    "FlatMapFunction",
+    "Function",
+    "KeySelector",
+    "KeyedCoProcessFunction",
+    "KeyedProcessFunction",
+    "KeyedStateStore",
+    "MapFunction",
+    "NullByteKeySelector",
+    "Partitioner",
+    "ProcessFunction",
+    "ReduceFunction",
+    "RuntimeContext",
+    "SinkFunction",
+    "SourceFunction",
+    "TimerService",
+]
 
 
 class MapFunction(Function):
@@ -52,10 +45,34 @@ class MapFunction(Function):
         """One output for one input."""
 
 
+class CoMapFunction(Function):
+    """A map over two connected streams; a result of None is no output."""
+
+    @abstractmethod
+    def map1(self, value: Any) -> Any:
+        """At most one output for an input of the first stream."""
+
+    @abstractmethod
+    def map2(self, value: Any) -> Any:
+        """At most one output for an input of the second stream."""
+
+
 class FlatMapFunction(Function):
     @abstractmethod
     def flat_map(self, value: Any) -> Iterable[Any] | None:
         """Any number of outputs for one input: yield them, or return an iterable or None."""
+
+
+class CoFlatMapFunction(Function):
+    """A flat map over two connected streams."""
+
+    @abstractmethod
+    def flat_map1(self, value: Any) -> Iterable[Any] | None:
+        """Any number of outputs for an input of the first stream."""
+
+    @abstractmethod
+    def flat_map2(self, value: Any) -> Iterable[Any] | None:
+        """Any number of outputs for an input of the second stream."""
 
 
 class FilterFunction(Function):
@@ -70,36 +87,96 @@ class ReduceFunction(Function):
         """Combine the reduction so far with a new input."""
 
 
+class AggregateFunction(Function):
+    """Folds inputs into an accumulator, whose type may differ from the inputs' and from the result's."""
+
+    @abstractmethod
+    def create_accumulator(self) -> Any:
+        """The accumulator of no inputs."""
+
+    @abstractmethod
+    def add(self, value: Any, accumulator: Any) -> Any:
+        """The accumulator with one more input; it may be the given one, changed."""
+
+    @abstractmethod
+    def get_result(self, accumulator: Any) -> Any:
+        """The result so far. Must leave the accumulator as it is."""
+
+    @abstractmethod
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        """The accumulator of the inputs of both; it may be either one, changed."""
+
+
 class KeySelector(Function):
     @abstractmethod
     def get_key(self, value: Any) -> Any:
         """The key of an input. Must give the same key for the same input, always."""
 
 
-class ProcessFunction(Function):
-    """The general function on a stream that is not keyed."""
+class NullByteKeySelector(KeySelector):
+    """One key for all inputs: keyed functions over a stream that has no key."""
+
+    def get_key(self, value: Any) -> int:
+        return 0
+
+
+class Partitioner(Function):
+    @abstractmethod
+    def partition(self, key: Any, num_partitions: int) -> int:
+        """The subtask that gets the record of that key: from 0 to below `num_partitions`."""
+
+
+class SourceFunction(Function):
+    """A source that pushes records itself.
+
+    It runs once and knows nothing of checkpoints: after a failure it starts over. Sources that are read again from where
+    they were implement `Source`.
+    """
+
+    class SourceContext(ABC):
+        """Where the records go."""
+
+        @abstractmethod
+        def collect(self, element: Any) -> None:
+            """Emit a record."""
+
+        @abstractmethod
+        def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
+            """Emit a record with its event time in milliseconds."""
+
+        @abstractmethod
+        def emit_watermark(self, mark: int) -> None:
+            """Declare that no record with a timestamp up to this one will follow."""
+
+        @abstractmethod
+        def mark_as_temporarily_idle(self) -> None:
+            """Let watermarks go on without this source until its next record."""
+
+    @abstractmethod
+    def run(self, ctx: SourceFunction.SourceContext) -> None:
+        """Emit records until there are no more, or until `cancel` was called."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Make `run` return soon. Called from another thread."""
+
+
+class SinkFunction(Function):
+    """A sink without transactions: after a failure it may get records again."""
 
     class Context(ABC):
+        """What is known about the record."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int: ...
+
+        @abstractmethod
+        def current_watermark(self) -> int: ...
+
         @abstractmethod
         def timestamp(self) -> int | None:
             """The record's timestamp in milliseconds, None when it has none."""
 
     @abstractmethod
-    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
-        """Yield any number of outputs."""
-
-
-class KeyedProcessFunction(Function):
-    """The general function on a keyed stream, with state for each key."""
-
-    class Context(ABC):
-        @abstractmethod
-        def get_current_key(self) -> Any: ...
-
-        @abstractmethod
-        def timestamp(self) -> int | None:
-            """The record's timestamp in milliseconds, None when it has none."""
-
-    @abstractmethod
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any] | None:
-        """Yield any number of outputs."""
+    def invoke(self, value: Any, context: SinkFunction.Context) -> None:
+        """Take one record."""

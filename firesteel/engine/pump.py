@@ -10,12 +10,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from firesteel.errors import SlotLostError
 from firesteel.runtime.wire import BATCH, FAILED, ROW, FrameReader, FrameWriter, authenticate
 
-_ADDRESS = struct.Struct(">q")
+ADDRESS = struct.Struct(">q")
 
 _MALLOC = {
     "MALLOC_MMAP_THRESHOLD_": str(64 << 20),
@@ -93,28 +94,45 @@ class PumpLevel:
             if feeder is not None:
                 feeder.join()
             for row in passed:
-                yield from self._row(_ADDRESS.unpack_from(row)[0], row[_ADDRESS.size :])
+                yield from self._row(ADDRESS.unpack_from(row)[0], row[ADDRESS.size :])
 
     def _row(self, address: int, payload: bytes) -> Iterator[bytes]:
         """A pair for the shuffle; the driver, behind the last level, gets the payload alone."""
         if self._last:
             yield payload
         else:
-            head = _ADDRESS.pack(address)
+            head = ADDRESS.pack(address)
             yield head
             yield head + payload
 
     def _feed(self, rows: Iterable[bytes], writer: FrameWriter, passed: list[bytes], connection: socket.socket) -> None:
         try:
             for row in rows:
-                level, _ = ROW.unpack_from(row, _ADDRESS.size)
+                level, _, _ = ROW.unpack_from(row, ADDRESS.size)
                 if level == self._level:
-                    writer.batch(0, memoryview(row)[_ADDRESS.size :])
+                    writer.batch(0, memoryview(row)[ADDRESS.size :])
                 else:
                     passed.append(row)
             writer.end()
         except BaseException:  # noqa: BLE001  Spark's input failed or the slot died: the reading side must see it
             connection.close()
+
+
+class PumpLastBeforeCut(PumpLevel):
+    """The level before a cut: the driver gets rows with their addresses."""
+
+    def _row(self, address: int, payload: bytes) -> Iterator[bytes]:
+        yield ADDRESS.pack(address) + payload
+
+
+class FromDriver:
+    """The level behind a cut: its rows come from the driver, in one list for each partition."""
+
+    def __init__(self, level: PumpLevel) -> None:
+        self._level = level
+
+    def __call__(self, index: int, handed: Iterable[list[bytes]]) -> Iterator[bytes]:
+        return self._level(index, chain.from_iterable(handed))
 
 
 def _connect(address: str, index: int) -> socket.socket:

@@ -12,14 +12,19 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from firesteel.common.crashpoints import crash_point
 from firesteel.coordinator.engine import Deployment, EpochOrder, EpochResult, SlotMessage
 from firesteel.engine import session
 from firesteel.engine.control import ControlServer
-from firesteel.engine.pump import PumpLevel, StartSlot
+from firesteel.engine.dataframes import JobFrames
+from firesteel.engine.pump import FromDriver, PumpLastBeforeCut, PumpLevel, StartSlot
 from firesteel.engine.scratch import ScratchDir
 from firesteel.engine.spark_private import LevelChain
+from firesteel.engine.transforms import FrameTransforms
 from firesteel.errors import ConfigurationError, JobCancelledError, SlotLostError
+from firesteel.graph.nodes import FromFrame
 from firesteel.graph.plan import JobPlan
 from firesteel.graph.settings import JobSettings
 from firesteel.graph.shipping import pack_main_classes, pack_plan
@@ -45,9 +50,31 @@ class SparkEngine:
         self._own_scratch: ScratchDir | None = None
         self._addresses: list[str] = []
         self._incarnation = 0
+        self._transforms: FrameTransforms | None = None
         self._cancelled = threading.Event()
         self._stage_names = [" + ".join(op.name for op in plan.level(i)) for i in range(plan.levels)]
         self._ensure_spark()
+
+    def use(self, plan: JobPlan) -> None:
+        """Run this plan in the place of the first one: the same operators, with prepared sources and sinks."""
+        self._plan, self._program = plan, pack_plan(plan)
+        if any(isinstance(operator.operator, FromFrame) for operator in plan.operators):
+            self._transforms = FrameTransforms(plan, self.frames())
+
+    def frames(self) -> JobFrames:
+        """What the job's sources and sinks may ask of its Spark."""
+        return JobFrames(self._session, self._group)
+
+    def _session(self) -> SparkSession:
+        """The job's session, for the thread that prepares or recovers the job, or one that commits.
+
+        While slots are deployed a dead JVM is not replaced: they died with it, so the job rolls back, and that replaces it.
+        """
+        if self._addresses and (self._handle is None or not self._handle.alive()):
+            raise SlotLostError("the Spark JVM died")
+        self._ensure_spark()
+        assert self._handle is not None
+        return self._handle.spark
 
     def deploy(self, deployment: Deployment, listener: Callable[[SlotMessage], None]) -> None:
         chain = self._ensure_spark()
@@ -72,6 +99,8 @@ class SparkEngine:
             "job_id": deployment.job_id,
             "directory": deployment.directory,
             "restore": list(deployment.restore.get(slot, ())),
+            "parameters": dict(deployment.parameters),
+            "checkpointing": deployment.checkpointing,
             "driver": list(self._control.address),
             "key": self._key.hex(),
             "scratch": self._scratch(),
@@ -81,18 +110,21 @@ class SparkEngine:
     def run_epoch(self, order: EpochOrder) -> EpochResult:
         chain = self._ensure_spark()
         levels = self._plan.levels
-        pumps = [
-            PumpLevel(level, level == levels - 1, self._orders(order, level), self._addresses, self._key)
-            for level in range(levels)
-        ]
-        crash_point("before-epoch")
         description = f"{self._settings.name}, epoch {order.epoch}"
         if order.checkpoint is not None:
             description += f", checkpoint {order.checkpoint}"
-        rows = self._run(lambda: chain.run(pumps, self._stage_names, description))
+        crash_point("before-epoch")
+        if self._transforms is not None:
+            rows = self._run_segments(chain, self._transforms, order, description)
+        else:
+            pumps = [
+                PumpLevel(level, level == levels - 1, self._orders(order, level), self._addresses, self._key)
+                for level in range(levels)
+            ]
+            rows = self._run(lambda: chain.run(pumps, self._stage_names, description))
         reports, collected = [], []
         for row in rows:
-            level, edge = ROW.unpack_from(row)
+            level, edge, _ = ROW.unpack_from(row)
             assert level == DRIVER
             if edge == COLLECTED:
                 collected.append(pickle.loads(memoryview(row)[ROW.size :]))
@@ -102,6 +134,47 @@ class SparkEngine:
             raise SlotLostError(f"epoch {order.epoch} ended without a report of every slot")
         return EpochResult(reports, collected)
 
+    def _run_segments(
+        self, chain: LevelChain, transforms: FrameTransforms, order: EpochOrder, description: str
+    ) -> list[bytes]:
+        """An epoch with queries in it: several Spark jobs, and the queries between them."""
+        rows: list[bytes] = []
+        handed: list[list[bytes]] | None = None
+        with transforms.directory(self._scratch()) as directory:
+            for levels in transforms.segments:
+                ranges: list[dict[str, Any]] = [{} for _ in range(self._plan.slots)]
+                if levels.start:
+                    try:
+                        handed, ranges = transforms.apply(levels.start, rows, directory, description)
+                    except Exception:
+                        if self._cancelled.is_set():
+                            raise JobCancelledError("the job was cancelled") from None
+                        raise
+                rows = self._run_segment(chain, levels, order, handed, ranges, directory, description)
+        return rows
+
+    def _run_segment(
+        self,
+        chain: LevelChain,
+        levels: range,
+        order: EpochOrder,
+        handed: list[list[bytes]] | None,
+        ranges: list[dict[str, Any]],
+        directory: str,
+        description: str,
+    ) -> list[bytes]:
+        pumps: list[Any] = []
+        for level in levels:
+            orders = [{**order, "frames": directory} for order in self._orders(order, level)]
+            if level and level == levels.start:
+                orders = [{**order, "ranges": mine} for order, mine in zip(orders, ranges, strict=True)]
+            kind = PumpLastBeforeCut if level == levels[-1] < self._plan.levels - 1 else PumpLevel
+            pumps.append(kind(level, level == self._plan.levels - 1, orders, self._addresses, self._key))
+        if handed is not None:
+            pumps[0] = FromDriver(pumps[0])
+        names = self._stage_names[levels.start : levels.stop]
+        return self._run(lambda: chain.run(pumps, names, description, levels.start, handed))
+
     def _orders(self, order: EpochOrder, level: int) -> list[dict[str, Any]]:
         common = {
             "incarnation": self._incarnation,
@@ -110,6 +183,8 @@ class SparkEngine:
             "checkpoint": order.checkpoint,
             "snapshot": order.snapshot,
             "completed": order.completed,
+            "caught_up": list(order.caught_up),
+            "ended": list(order.ended),
         }
         if level:
             return [common] * self._plan.slots

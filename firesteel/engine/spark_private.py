@@ -262,17 +262,26 @@ class LevelChain:
         self._base = sc.parallelize(range(partitions), partitions)
 
     def run(
-        self, levels: Sequence[Callable[[int, Any], Iterator[bytes]]], names: Sequence[str], description: str
+        self,
+        levels: Sequence[Callable[[int, Any], Iterator[bytes]]],
+        names: Sequence[str],
+        description: str,
+        first: int = 0,
+        handed: list[list[bytes]] | None = None,
     ) -> list[bytes]:
-        """The rows that the last level made. Names are those of the stages in Spark's UI."""
+        """The rows that the last level made. Names are those of the stages in Spark's UI.
+
+        :param first: the number of the first of these levels.
+        :param handed: what the first one is given, for each partition one element; by itself nothing of meaning.
+        """
         self._sc.setJobGroup(self._group, description, interruptOnCancel=False)
-        rdd: Any = self._base
+        rdd: Any = self._base if handed is None else self._sc.parallelize(handed, len(handed))
         for number, (level, name) in enumerate(zip(levels, names, strict=True)):
             if number:
                 pairs = self._jvm.PairwiseRDD(rdd._jrdd.rdd()).asJavaPairRDD()
                 pairs = pairs.repartitionAndSortWithinPartitions(self._partitioner)
                 rdd = RDD(self._jvm.PythonRDD.valueOfPair(pairs), self._sc, NoOpSerializer())
-            self._sc._jsc.sc().setCallSite(f"level {number}: {name}")
+            self._sc._jsc.sc().setCallSite(f"level {first + number}: {name}")
             rdd = rdd.mapPartitionsWithIndex(level)
             rdd._bypass_serializer = True  # rows are bytes already
             rdd._jrdd  # noqa: B018  makes the JVM's RDD now, under this level's name

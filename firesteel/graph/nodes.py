@@ -9,9 +9,11 @@ from __future__ import annotations
 import enum
 import os
 import sys
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.base import Sink, Source
 from firesteel.errors import GraphError
 
@@ -21,7 +23,12 @@ class Partitioning(enum.Enum):
 
     FORWARD = "forward"  # to the subtask of the same index
     KEY = "hash"  # to the subtask that owns the key's group
-    REBALANCE = "rebalance"  # round robin, batch by batch
+    REBALANCE = "rebalance"  # round robin over all
+    RESCALE = "rescale"  # round robin over a few: those that share this subtask's part of the range
+    SHUFFLE = "shuffle"  # at random
+    BROADCAST = "broadcast"  # to all
+    GLOBAL = "global"  # to the first
+    CUSTOM = "custom"  # to the one a user's Partitioner names
 
 
 @dataclass(frozen=True)
@@ -60,10 +67,39 @@ class Reduce:
 
 
 @dataclass(frozen=True)
+class CoMap:
+    """One output for each input of either of two streams."""
+
+    function: Any
+
+
+@dataclass(frozen=True)
+class CoFlatMap:
+    """Any number of outputs for each input of either of two streams."""
+
+    function: Any
+
+
+@dataclass(frozen=True)
+class CoProcess:
+    """A CoProcessFunction, or a KeyedCoProcessFunction when both inputs are keyed."""
+
+    function: Any
+
+
+@dataclass(frozen=True)
+class AssignTimestamps:
+    """Timestamps and watermarks by a WatermarkStrategy, in the place of whatever there were."""
+
+    strategy: Any
+
+
+@dataclass(frozen=True)
 class Read:
-    """Records of a source."""
+    """Records of a source, with timestamps and watermarks if there is a strategy for them."""
 
     source: Source
+    strategy: Any = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +114,34 @@ class Collect:
     """Records handed to the driver (`execute_and_collect`)."""
 
 
-Operator = Map | FlatMap | Filter | Process | Reduce | Read | Write | Collect
+@dataclass(frozen=True)
+class ToFrame:
+    """The records of an epoch into a DataFrame: the first half of `transform_dataframe`."""
+
+    transform: Any  # a FrameTransform
+
+
+@dataclass(frozen=True)
+class FromFrame:
+    """The rows of the DataFrame that came of it, on a level of its own: the second half."""
+
+
+Operator = (
+    Map
+    | FlatMap
+    | Filter
+    | Process
+    | Reduce
+    | CoMap
+    | CoFlatMap
+    | CoProcess
+    | AssignTimestamps
+    | Read
+    | Write
+    | Collect
+    | ToFrame
+    | FromFrame
+)
 
 
 @dataclass(frozen=True)
@@ -88,7 +151,10 @@ class Input:
     node: int
     partitioning: Partitioning = Partitioning.FORWARD
     explicit: bool = False  # the user asked for it, so differing parallelism is an error and not a rebalance
-    key_selector: Any = None  # a KeySelector or a function
+    key_selector: Any = None  # a KeySelector or a function; for CUSTOM what the partitioner is given
+    partitioner: Any = None  # a Partitioner or a function of (key, number of partitions)
+    port: int = 0  # which of the operator's inputs: 1 for the second of two connected streams
+    side: str | None = None  # the OutputTag's id when it is a side output
 
 
 @dataclass(frozen=True)
@@ -103,11 +169,14 @@ class Node:
     uid: str | None = None
     parallelism: int | None = None
     max_parallelism: int | None = None
-    chaining: bool = True
+    chaining: bool = True  # False: starts a level of its own
+    output_type: TypeInformation | None = None  # as declared; None: anything
+    side_types: Mapping[str, TypeInformation | None] = field(default_factory=dict)  # OutputTag id -> its declared type
+    description: str | None = None
 
     @property
-    def key_selector(self) -> Any:
-        return self.inputs[0].key_selector if self.inputs else None
+    def keyed(self) -> bool:
+        return any(edge.partitioning is Partitioning.KEY for edge in self.inputs)
 
 
 class Graph:
@@ -116,6 +185,7 @@ class Graph:
     def __init__(self) -> None:
         self._nodes: dict[int, Node] = {}
         self._next = 0
+        self._executed = 0  # nodes below this number were part of a job already
 
     def add(self, operator: Operator, name: str, inputs: tuple[Input, ...], **settings: Any) -> Node:
         node = Node(self._next, operator, name, inputs, user_code_location(), **settings)
@@ -134,7 +204,17 @@ class Graph:
         return self._nodes[node_id]
 
     def nodes(self) -> tuple[Node, ...]:
-        return tuple(self._nodes.values())
+        """What the next job consists of: everything described since the last one, and what that reads from."""
+        needed: set[int] = set()
+        for node in reversed(self._nodes.values()):
+            if node.id >= self._executed or node.id in needed:
+                needed.add(node.id)
+                needed.update(edge.node for edge in node.inputs)
+        return tuple(node for node in self._nodes.values() if node.id in needed)
+
+    def executed(self) -> None:
+        """A job was made of it. Streams can still be used, but their sinks do not run again."""
+        self._executed = self._next
 
     def sinks(self) -> tuple[Node, ...]:
         return tuple(node for node in self.nodes() if isinstance(node.operator, (Write, Collect)))

@@ -11,12 +11,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import GraphError
-from firesteel.graph.nodes import Graph, Input, Node, Operator, Partitioning, Read
+from firesteel.graph.nodes import FromFrame, Graph, Input, Node, Operator, Partitioning, Read
 
 DEFAULT_MAX_PARALLELISM = 128
 
@@ -31,6 +32,19 @@ class PlannedEdge:
     partitioning: Partitioning
     direct: bool
     key_selector: Any = None
+    partitioner: Any = None
+    port: int = 0
+    side: str | None = None
+
+    def targets(self, subtask: int, upstream: int, downstream: int) -> range:
+        """The subtasks of the consumer to which one subtask of the producer sends records or, with GLOBAL to all but the
+        first, watermarks only; given both parallelisms."""
+        if self.partitioning is Partitioning.FORWARD:
+            return range(subtask, subtask + 1)
+        if self.partitioning is Partitioning.RESCALE:
+            first = subtask * downstream // upstream
+            return range(first, max(first + 1, (subtask + 1) * downstream // upstream))
+        return range(downstream)
 
 
 @dataclass(frozen=True)
@@ -46,11 +60,20 @@ class PlannedOperator:
     max_parallelism: int
     defined_at: str
     inputs: tuple[PlannedEdge, ...]
-    key_selector: Any
+    output_type: TypeInformation | None = None
+    side_types: Mapping[str, TypeInformation | None] = field(default_factory=dict)  # of the side outputs somebody reads
 
     @property
     def kind(self) -> str:
         return type(self.operator).__name__
+
+    @property
+    def keyed(self) -> bool:
+        return any(edge.partitioning is Partitioning.KEY for edge in self.inputs)
+
+    def key_selector(self, port: int = 0) -> Any:
+        """What gives the key of a record that comes in at this port."""
+        return next(edge.key_selector for edge in self.inputs if edge.port == port)
 
     def __str__(self) -> str:
         return f"operator '{self.name}' (uid {self.uid}, defined at {self.defined_at})"
@@ -75,6 +98,15 @@ class JobPlan:
 
     def outputs(self, operator: PlannedOperator) -> list[PlannedEdge]:
         return [edge for other in self.operators for edge in other.inputs if edge.upstream == operator.id]
+
+    def operator(self, operator_id: int) -> PlannedOperator:
+        return next(operator for operator in self.operators if operator.id == operator_id)
+
+    def origins(self, operator: PlannedOperator) -> frozenset[str]:
+        """The uids of the sources an operator's records come from."""
+        if not operator.inputs:
+            return frozenset((operator.uid,))
+        return frozenset().union(*(self.origins(self.operator(edge.upstream)) for edge in operator.inputs))
 
     def sources(self) -> list[PlannedOperator]:
         return [operator for operator in self.operators if isinstance(operator.operator, Read)]
@@ -105,7 +137,7 @@ def build_plan(graph: Graph, parallelism: int, max_parallelism: int | None, chai
         spreads = [_partitioning(node, edge, planned[edge.node], degree) for edge in node.inputs]
         level = max(
             (
-                planned[edge.node].level + (spread is not Partitioning.FORWARD or not (chaining and node.chaining))
+                planned[edge.node].level + (spread is not Partitioning.FORWARD or not (chaining and _chained(node)))
                 for edge, spread in zip(node.inputs, spreads, strict=True)
             ),
             default=0,
@@ -118,6 +150,9 @@ def build_plan(graph: Graph, parallelism: int, max_parallelism: int | None, chai
                 spread,
                 spread is Partitioning.FORWARD and planned[edge.node].level == level,
                 edge.key_selector,
+                edge.partitioner,
+                edge.port,
+                edge.side,
             )
             for edge, spread in zip(node.inputs, spreads, strict=True)
         )
@@ -131,9 +166,14 @@ def build_plan(graph: Graph, parallelism: int, max_parallelism: int | None, chai
             ceiling,
             node.defined_at,
             inputs,
-            node.key_selector,
+            node.output_type,
+            dict(node.side_types),
         )
     return JobPlan(tuple(planned.values()))
+
+
+def _chained(node: Node) -> bool:
+    return node.chaining and not isinstance(node.operator, FromFrame)
 
 
 def _partitioning(node: Node, edge: Input, upstream: PlannedOperator, parallelism: int) -> Partitioning:
@@ -163,7 +203,11 @@ def _uids(nodes: tuple[Node, ...]) -> dict[int, str]:
         if node.uid is not None:
             uids[node.id] = node.uid
             continue
-        inputs = [f"{uids[edge.node]}/{edge.partitioning.value}" for edge in node.inputs]
+        inputs = [
+            f"{uids[edge.node]}/{edge.partitioning.value}"
+            + (f"/{edge.port}/{edge.side}" if edge.port or edge.side else "")
+            for edge in node.inputs
+        ]
         shape = "|".join([type(node.operator).__name__, node.name, *inputs])
         seen[shape] += 1
         digest = hashlib.sha256(f"{shape}#{seen[shape]}".encode()).hexdigest()[:8]

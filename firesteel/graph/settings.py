@@ -16,6 +16,7 @@ class CheckpointSettings:
     timeout_ms: int = 600_000
     directory: str | None = None
     retained: int = 1
+    mode: str = "EXACTLY_ONCE"  # or AT_LEAST_ONCE
 
     @property
     def enabled(self) -> bool:
@@ -32,4 +33,5 @@ class JobSettings:
     epoch_target_ms: int = 1000
     master: str | None = None
     spark: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)  # what functions see as job parameters
     progress: bool | None = None  # None: when standard error is a terminal

@@ -1,19 +1,23 @@
 """The sending end of an exchange: records are collected into batches for each target slot.
 
-Batches close at record counts, never at times, so the same input makes the same batches.
+Batches close at record counts, never at times, so the same input makes the same batches. A batch without timestamps or
+watermarks is a pickled list. One with them is a pickled `TimedBatch`: watermarks are noted with the number of records
+before them, so the receiver takes them in exactly the order in which they were written.
 """
 
 from __future__ import annotations
 
 import pickle
+import random
 from collections.abc import Callable
 from typing import Any
 
-from firesteel.errors import InvalidKeyError, SerializationError
+from firesteel.errors import GraphError, InvalidKeyError, SerializationError
 from firesteel.graph.keys import KeyGroups, subtask_of
 from firesteel.graph.nodes import Partitioning
 from firesteel.graph.plan import PlannedEdge, PlannedOperator
 from firesteel.runtime.failures import OperatorFailure, on_record
+from firesteel.runtime.flow import MIN_WATERMARK, Receiver, Times, Values
 from firesteel.runtime.wire import ROW
 
 BATCH_RECORDS = 8192
@@ -21,84 +25,191 @@ BATCH_RECORDS = 8192
 Send = Callable[[int, bytes], None]
 """Takes the target slot and a batch."""
 
+TimedBatch = tuple[Values, Times, list[tuple[int, int]], bool]
+"""Values, timestamps, watermarks as (records before it, watermark), and whether the channel is idle at the end."""
+
+
+class _Buffer:
+    """What is collected for one target."""
+
+    __slots__ = ("idle", "marks", "times", "values")
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self.times: list[Any] = []  # as long as values, or empty while none has a timestamp
+        self.marks: list[tuple[int, int]] = []
+        self.idle = False
+
+    def pad(self) -> None:
+        """Give a timestamp column to values that came without."""
+        missing = len(self.values) - len(self.times)
+        if missing:
+            self.times += [None] * missing
+
+    def batch(self, idle: bool) -> Values | TimedBatch:
+        if not self.times and not self.marks and idle == self.idle:
+            return self.values
+        if self.times:
+            self.pad()
+        self.idle = idle
+        return self.values, self.times or None, self.marks, idle
+
+    def clear(self) -> None:
+        """The same lists again: routes hold on to their `append`."""
+        self.values.clear()
+        self.times.clear()
+        self.marks.clear()
+
 
 class Exchange:
-    """One edge out of this slot. `write` takes a list of records, `flush` closes what is open."""
+    """One edge out of this slot. Forwards to the slot of the same index; subclasses spread in other ways."""
 
     def __init__(
         self, edge: PlannedEdge, upstream: PlannedOperator, downstream: PlannedOperator, slot: int, send: Send
     ) -> None:
-        self._upstream = upstream
-        self._prefix = ROW.pack(downstream.level, edge.id)
-        self._slot = slot
+        self._edge, self._upstream, self._downstream = edge, upstream, downstream
+        self._prefix = ROW.pack(downstream.level, edge.id, slot)
         self._send = send
-        self._buffers: list[list[Any]] = [[] for _ in range(downstream.parallelism)]
+        self._targets = edge.targets(slot, upstream.parallelism, downstream.parallelism)
+        self._buffers = [_Buffer() for _ in self._targets]
+        self._watermark = MIN_WATERMARK
+        self._idle = False
 
-    def write(self, values: list[Any]) -> None:
-        """Forward: to the slot of the same index."""
-        self._buffers[self._slot].extend(values)
-        self._flush_full()
+    def push(self, values: Values, times: Times) -> None:
+        """Everything to every target, which is right for forward and broadcast."""
+        for buffer in self._buffers:
+            _extend(buffer, values, times)
+        self._close_full()
+
+    def advance(self, watermark: int) -> None:
+        if watermark <= self._watermark:
+            return  # a source that has ended says so in every epoch
+        self._watermark = watermark
+        for buffer in self._buffers:
+            marks, position = buffer.marks, len(buffer.values)
+            if marks and marks[-1][0] == position:
+                marks[-1] = (position, watermark)
+            else:
+                marks.append((position, watermark))
+
+    def idle(self, idle: bool) -> None:
+        self._idle = idle
 
     def flush(self) -> None:
-        for target, buffer in enumerate(self._buffers):
-            if buffer:
-                self._close(target)
+        for target, buffer in zip(self._targets, self._buffers, strict=True):
+            if buffer.values or buffer.marks or buffer.idle != self._idle:
+                self._close(target, buffer)
 
-    def _flush_full(self) -> None:
-        for target, buffer in enumerate(self._buffers):
-            if len(buffer) >= BATCH_RECORDS:
-                self._close(target)
+    def _close_full(self) -> None:
+        for target, buffer in zip(self._targets, self._buffers, strict=True):
+            if len(buffer.values) >= BATCH_RECORDS:
+                self._close(target, buffer)
 
-    def _close(self, target: int) -> None:
-        buffer = self._buffers[target]
+    def _close(self, target: int, buffer: _Buffer) -> None:
         try:
-            payload = self._prefix + pickle.dumps(buffer, protocol=pickle.HIGHEST_PROTOCOL)
+            payload = self._prefix + pickle.dumps(buffer.batch(self._idle), protocol=pickle.HIGHEST_PROTOCOL)
         except Exception as error:
-            raise OperatorFailure(self._upstream, "sending a record on", _unpicklable(buffer, error)) from error
+            raise OperatorFailure(self._upstream, "sending a record on", _unpicklable(buffer.values, error)) from error
         self._send(target, payload)
         buffer.clear()
 
 
-class RebalanceExchange(Exchange):
-    """Records to the targets in turn, going on where the last batch stopped."""
+class GlobalExchange(Exchange):
+    """Records to the first target. The others get watermarks, or nobody behind them would ever get any."""
+
+    def push(self, values: Values, times: Times) -> None:
+        _extend(self._buffers[0], values, times)
+        self._close_full()
+
+
+class RoundRobinExchange(Exchange):
+    """Records to the targets in turn, going on where the last batch stopped: rebalance and rescale."""
 
     _next = 0
 
-    def write(self, values: list[Any]) -> None:
-        targets = len(self._buffers)
+    def push(self, values: Values, times: Times) -> None:
+        count = len(self._buffers)
+        for index, buffer in enumerate(self._buffers):
+            turn = slice((index - self._next) % count, None, count)
+            _extend(buffer, values[turn], None if times is None else times[turn])
+        self._next = (self._next + len(values)) % count
+        self._close_full()
+
+
+class RoutedExchange(Exchange):
+    """Records to targets chosen one by one."""
+
+    def _choose(self, value: Any) -> int:
+        raise NotImplementedError
+
+    def push(self, values: Values, times: Times) -> None:
+        value = None
+        try:
+            chosen = []
+            for value in values:
+                chosen.append(self._choose(value))
+        except Exception as error:
+            raise on_record(self._downstream, value, error) from error
         for target, buffer in enumerate(self._buffers):
-            buffer.extend(values[(target - self._next) % targets :: targets])
-        self._next = (self._next + len(values)) % targets
-        self._flush_full()
+            mine = [index for index, choice in enumerate(chosen) if choice == target]
+            _extend(buffer, [values[i] for i in mine], None if times is None else [times[i] for i in mine])
+        self._close_full()
+
+
+class ShuffleExchange(RoutedExchange):
+    """Records to random targets; seeded, so that a run can be repeated."""
+
+    def __init__(self, *place: Any) -> None:
+        super().__init__(*place)
+        self._random = random.Random(self._edge.id)
+
+    def _choose(self, value: Any) -> int:
+        return self._random.randrange(len(self._buffers))
+
+
+class CustomExchange(RoutedExchange):
+    """Records to the target a user's partitioner names."""
+
+    def __init__(self, *place: Any, selector: Callable[[Any], Any], partition: Callable[[Any, int], int]) -> None:
+        super().__init__(*place)
+        self._selector, self._partition = selector, partition
+
+    def _choose(self, value: Any) -> int:
+        count = len(self._buffers)
+        target = self._partition(self._selector(value), count)
+        if not isinstance(target, int) or not 0 <= target < count:
+            raise GraphError(f"the partitioner returned {target!r}; it must return a number from 0 to {count - 1}")
+        return target
 
 
 class KeyExchange(Exchange):
     """Records to the subtask that owns their key's group."""
 
-    def __init__(
-        self,
-        edge: PlannedEdge,
-        upstream: PlannedOperator,
-        downstream: PlannedOperator,
-        slot: int,
-        send: Send,
-        selector: Callable[[Any], Any],
-        groups: KeyGroups,
-    ) -> None:
-        super().__init__(edge, upstream, downstream, slot, send)
-        self._downstream = downstream
+    def __init__(self, *place: Any, selector: Callable[[Any], Any], groups: KeyGroups) -> None:
+        super().__init__(*place)
         self._selector = selector
-        self._route = _Route([buffer.append for buffer in self._buffers], groups)
+        self._route = _Route([buffer.values.append for buffer in self._buffers], groups)
+        self._timed = _Route([(buffer.values.append, buffer.times.append) for buffer in self._buffers], groups)
 
-    def write(self, values: list[Any]) -> None:
-        route, selector = self._route, self._selector
+    def push(self, values: Values, times: Times) -> None:
+        selector = self._selector
         value = None
         try:
-            for value in values:
-                route[selector(value)](value)
+            if times is None:
+                route = self._route
+                for value in values:
+                    route[selector(value)](value)
+            else:
+                timed = self._timed
+                for buffer in self._buffers:
+                    buffer.pad()
+                for value, time in zip(values, times, strict=True):
+                    add, stamp = timed[selector(value)]
+                    add(value)
+                    stamp(time)
         except Exception as error:
             raise on_record(self._downstream, value, self._explain(value, error)) from error
-        self._flush_full()
+        self._close_full()
 
     def _explain(self, value: Any, error: Exception) -> Exception:
         """An unhashable key fails in the route's dict with a message that does not speak of keys."""
@@ -110,25 +221,51 @@ class KeyExchange(Exchange):
         return error
 
 
-class _Route(dict[Any, Callable[[Any], None]]):
-    """key -> the `append` of its target's buffer: one dict hit per record, and no arithmetic."""
+class _Route(dict[Any, Any]):
+    """key -> what belongs to its target: one dict hit per record, and no arithmetic."""
 
-    def __init__(self, appends: list[Callable[[Any], None]], groups: KeyGroups) -> None:
+    def __init__(self, targets: list[Any], groups: KeyGroups) -> None:
         super().__init__()
-        self._appends = appends
+        self._targets = targets
         self.groups = groups
 
-    def __missing__(self, key: Any) -> Callable[[Any], None]:
+    def __missing__(self, key: Any) -> Any:
         groups = self.groups
-        append = self._appends[subtask_of(groups.of(key), len(self._appends), groups.max_parallelism)]
+        target = self._targets[subtask_of(groups.of(key), len(self._targets), groups.max_parallelism)]
         if len(self) >= groups.capacity:
             self.clear()
-        self[key] = append
-        return append
+        self[key] = target
+        return target
 
 
-def _unpicklable(buffer: list[Any], error: Exception) -> Exception:
-    for value in buffer:
+def receive(batch: Values | TimedBatch, channel: Receiver) -> None:
+    """The receiving end: hand a batch to its channel in the order in which it was written."""
+    if type(batch) is list:
+        channel.push(batch, None)
+        return
+    values, times, marks, idle = batch
+    if values or marks:
+        channel.idle(False)
+    done = 0
+    for position, watermark in marks:
+        if position > done:
+            channel.push(values[done:position], None if times is None else times[done:position])
+            done = position
+        channel.advance(watermark)
+    if done < len(values):
+        channel.push(values[done:], None if times is None else times[done:])
+    channel.idle(idle)
+
+
+def _extend(buffer: _Buffer, values: Values, times: Times) -> None:
+    if times is not None:
+        buffer.pad()
+        buffer.times += times
+    buffer.values += values
+
+
+def _unpicklable(values: Values, error: Exception) -> Exception:
+    for value in values:
         try:
             pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
         except Exception as reason:  # noqa: BLE001  whatever a user's __reduce__ raises means the same here
@@ -146,11 +283,23 @@ def create_exchange(
     slot: int,
     send: Send,
     selector: Callable[[Any], Any] | None,
+    partition: Callable[[Any, int], int] | None,
     groups: KeyGroups,
 ) -> Exchange:
     """The sending end for an edge's partitioning."""
-    if edge.partitioning is Partitioning.KEY:
-        assert selector is not None
-        return KeyExchange(edge, upstream, downstream, slot, send, selector, groups)
-    kind = RebalanceExchange if edge.partitioning is Partitioning.REBALANCE else Exchange
-    return kind(edge, upstream, downstream, slot, send)
+    place = (edge, upstream, downstream, slot, send)
+    match edge.partitioning:
+        case Partitioning.KEY:
+            assert selector is not None
+            return KeyExchange(*place, selector=selector, groups=groups)
+        case Partitioning.CUSTOM:
+            assert selector is not None and partition is not None
+            return CustomExchange(*place, selector=selector, partition=partition)
+        case Partitioning.REBALANCE | Partitioning.RESCALE:
+            return RoundRobinExchange(*place)
+        case Partitioning.SHUFFLE:
+            return ShuffleExchange(*place)
+        case Partitioning.GLOBAL:
+            return GlobalExchange(*place)
+        case _:
+            return Exchange(*place)

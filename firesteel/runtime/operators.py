@@ -1,4 +1,4 @@
-"""Operators compiled into closures over lists of records: built once for a slot, called once for a batch.
+"""Operators compiled into closures over columns of records: built once for a slot, called once for a batch.
 
 Calls inside a level pass lists along, so what an operator costs per record is the user's function and one loop turn.
 A failing record is found again without bookkeeping on the way: by the loop variable, or by how much an iterator has left.
@@ -6,143 +6,188 @@ A failing record is found again without bookkeeping on the way: by the loop vari
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
 from firesteel.datastream.functions import (
+    CoFlatMapFunction,
+    CoMapFunction,
     FilterFunction,
     FlatMapFunction,
-    KeySelector,
     MapFunction,
     ReduceFunction,
 )
 from firesteel.errors import FiresteelError
 from firesteel.graph import nodes
 from firesteel.graph.plan import PlannedOperator
-from firesteel.runtime.context import KeyedProcessContext, ProcessContext
+from firesteel.runtime.callables import method_of, resolve_selector
+from firesteel.runtime.context import FunctionContext
 from firesteel.runtime.failures import on_record
+from firesteel.runtime.flow import Emitter, Push, Times, Values
 from firesteel.runtime.keyed_state import KeyedState
+from firesteel.runtime.process import ProcessLoop
+from firesteel.runtime.timers import Timers
 
-Push = Callable[[list[Any]], None]
 Call = Callable[[Any], Any]
+Process = Callable[[Any, Any], Any]
 
 
-def compile_operator(operator: PlannedOperator, keyed: KeyedState | None, emit: Push) -> Push:
-    """The closure that takes an operator's input and pushes its output to `emit`. Sources and sinks are not here."""
+@dataclass
+class Operation:
+    """An operator in a slot: a way in for each port, and what it does when time passes."""
+
+    ports: Sequence[Push]
+    advance: Callable[[int], None]
+    idle: Callable[[bool], None]
+
+
+def compile_operator(
+    operator: PlannedOperator,
+    keyed: KeyedState | None,
+    timers: Timers | None,
+    context: FunctionContext,
+    emitter: Emitter,
+) -> Operation:
+    """The closures that take an operator's input and push its output to `emitter`. Sources and sinks are not here."""
     kind = operator.operator
-    if isinstance(kind, nodes.Process):
-        process = kind.function.process_element
-        if keyed is None:
-            return _process(operator, process, ProcessContext(), emit)
-        return _keyed_process(operator, process, keyed, emit)
-    if isinstance(kind, nodes.Reduce):
-        assert keyed is not None
-        return _reduce(operator, _method(kind.function, ReduceFunction, "reduce"), keyed, emit)
-    if isinstance(kind, nodes.Map):
-        call = _method(kind.function, MapFunction, "map")
-        if keyed is None:
-            return _map(operator, call, emit)
-        return _keyed_process(operator, lambda value, _: (call(value),), keyed, emit)
-    if isinstance(kind, nodes.Filter):
-        call = _method(kind.function, FilterFunction, "filter")
-        if keyed is None:
-            return _filter(operator, call, emit)
-        return _keyed_process(operator, lambda value, _: (value,) if call(value) else None, keyed, emit)
-    if isinstance(kind, nodes.FlatMap):
-        call = _method(kind.function, FlatMapFunction, "flat_map")
-        if keyed is None:
-            return _flat_map(operator, call, emit)
-        return _keyed_process(operator, lambda value, _: call(value), keyed, emit)
-    raise FiresteelError(f"{operator} is a {operator.kind}, which this version cannot run")
+    match kind:
+        case nodes.Map():
+            call = method_of(kind.function, MapFunction, "map")
+            port = _map(operator, call, emitter) if keyed is None else _keyed_map(operator, call, keyed, emitter)
+        case nodes.Filter():
+            call = method_of(kind.function, FilterFunction, "filter")
+            port = _filter(operator, call, emitter) if keyed is None else _keyed_filter(operator, call, keyed, emitter)
+        case nodes.Reduce():
+            assert keyed is not None
+            port = _reduce(operator, method_of(kind.function, ReduceFunction, "reduce"), keyed, emitter)
+        case nodes.FlatMap():
+            flat = method_of(kind.function, FlatMapFunction, "flat_map")
+            port = ProcessLoop(operator, _ignoring_context(flat), 0, keyed, context, emitter).push
+        case nodes.CoMap():
+            calls = _methods(kind.function, CoMapFunction, "map1", "map2")
+            return _looping(operator, [_unless_none(call) for call in calls], keyed, timers, context, emitter)
+        case nodes.CoFlatMap():
+            calls = _methods(kind.function, CoFlatMapFunction, "flat_map1", "flat_map2")
+            return _looping(operator, [_ignoring_context(call) for call in calls], keyed, timers, context, emitter)
+        case nodes.Process():
+            return _looping(operator, [kind.function.process_element], keyed, timers, context, emitter)
+        case nodes.CoProcess():
+            calls = [kind.function.process_element1, kind.function.process_element2]
+            return _looping(operator, calls, keyed, timers, context, emitter)
+        case _:
+            raise FiresteelError(f"{operator} is a {operator.kind}, which this version cannot run")
+    return Operation([port], emitter.advance, emitter.idle)
 
 
-def resolve_selector(selector: Any) -> Call:
-    """A key selector as a plain callable."""
-    call: Call = _method(selector, KeySelector, "get_key")
-    return call
+def _looping(
+    operator: PlannedOperator,
+    calls: list[Process],
+    keyed: KeyedState | None,
+    timers: Timers | None,
+    context: FunctionContext,
+    emitter: Emitter,
+) -> Operation:
+    ports = [ProcessLoop(operator, call, port, keyed, context, emitter).push for port, call in enumerate(calls)]
+    if timers is not None:
+        return Operation(ports, timers.advance, emitter.idle)
+    service = context.timer_service()
+
+    def advance(watermark: int) -> None:
+        service.watermark = watermark  # type: ignore[attr-defined]
+        emitter.advance(watermark)
+
+    return Operation(ports, advance, emitter.idle)
 
 
-def _method(function: Any, kind: type, name: str) -> Any:
-    return getattr(function, name) if isinstance(function, kind) else function
+def _methods(function: Any, kind: type, *names: str) -> list[Any]:
+    assert isinstance(function, kind)
+    return [getattr(function, name) for name in names]
 
 
-def _map(operator: PlannedOperator, call: Call, emit: Push) -> Push:
-    def run(values: list[Any]) -> None:
+def _ignoring_context(call: Call) -> Process:
+    return lambda value, _: call(value)
+
+
+def _unless_none(call: Call) -> Process:
+    def process(value: Any, _: Any) -> Any:
+        result = call(value)
+        return None if result is None else (result,)
+
+    return process
+
+
+def _map(operator: PlannedOperator, call: Call, emitter: Emitter) -> Push:
+    def push(values: Values, times: Times) -> None:
         rest = iter(values)
         try:
             out = list(map(call, rest))
         except Exception as error:
             raise on_record(operator, _failed(values, rest), error) from error
-        emit(out)
+        emitter.push(out, times)
 
-    return run
-
-
-def _filter(operator: PlannedOperator, call: Call, emit: Push) -> Push:
-    def run(values: list[Any]) -> None:
-        rest = iter(values)
-        try:
-            out = list(compress(values, map(call, rest)))
-        except Exception as error:
-            raise on_record(operator, _failed(values, rest), error) from error
-        if out:
-            emit(out)
-
-    return run
+    return push
 
 
-def _flat_map(operator: PlannedOperator, call: Call, emit: Push) -> Push:
-    def run(values: list[Any]) -> None:
+def _keyed_map(operator: PlannedOperator, call: Call, keyed: KeyedState, emitter: Emitter) -> Push:
+    selector = resolve_selector(operator.key_selector())
+
+    def push(values: Values, times: Times) -> None:
         out: list[Any] = []
-        extend = out.extend
-        value = None
-        try:
-            for value in values:
-                results = call(value)
-                if results is not None:
-                    extend(results)
-        except Exception as error:
-            raise on_record(operator, value, error) from error
-        if out:
-            emit(out)
-
-    return run
-
-
-def _process(operator: PlannedOperator, process: Callable[[Any, Any], Any], context: Any, emit: Push) -> Push:
-    return _flat_map(operator, lambda value: process(value, context), emit)
-
-
-def _keyed_process(
-    operator: PlannedOperator, process: Callable[[Any, Any], Any], keyed: KeyedState, emit: Push
-) -> Push:
-    selector = resolve_selector(operator.key_selector)
-    context = KeyedProcessContext(keyed)
-
-    def run(values: list[Any]) -> None:
-        out: list[Any] = []
-        extend = out.extend
+        append = out.append
         value = None
         try:
             for value in values:
                 keyed.key = selector(value)
-                results = process(value, context)
-                if results is not None:
-                    extend(results)
+                append(call(value))
         except Exception as error:
             raise on_record(operator, value, error) from error
-        if out:
-            emit(out)
+        emitter.push(out, times)
 
-    return run
+    return push
 
 
-def _reduce(operator: PlannedOperator, reduce: Callable[[Any, Any], Any], keyed: KeyedState, emit: Push) -> Push:
-    selector = resolve_selector(operator.key_selector)
-    reduced, update, _ = keyed.store.table("_reduced", "value").bind(keyed)
+def _filter(operator: PlannedOperator, call: Call, emitter: Emitter) -> Push:
+    def push(values: Values, times: Times) -> None:
+        rest = iter(values)
+        try:
+            keep = list(map(call, rest))
+        except Exception as error:
+            raise on_record(operator, _failed(values, rest), error) from error
+        _emit_kept(values, times, keep, emitter)
 
-    def run(values: list[Any]) -> None:
+    return push
+
+
+def _keyed_filter(operator: PlannedOperator, call: Call, keyed: KeyedState, emitter: Emitter) -> Push:
+    selector = resolve_selector(operator.key_selector())
+
+    def push(values: Values, times: Times) -> None:
+        keep: list[Any] = []
+        value = None
+        try:
+            for value in values:
+                keyed.key = selector(value)
+                keep.append(call(value))
+        except Exception as error:
+            raise on_record(operator, value, error) from error
+        _emit_kept(values, times, keep, emitter)
+
+    return push
+
+
+def _emit_kept(values: Values, times: Times, keep: list[Any], emitter: Emitter) -> None:
+    out = list(compress(values, keep))
+    if out:
+        emitter.push(out, None if times is None else list(compress(times, keep)))
+
+
+def _reduce(operator: PlannedOperator, reduce: Callable[[Any, Any], Any], keyed: KeyedState, emitter: Emitter) -> Push:
+    selector = resolve_selector(operator.key_selector())
+    reduced, update, _ = keyed.store.value_table("/reduced").bind(keyed)
+
+    def push(values: Values, times: Times) -> None:
         out: list[Any] = []
         append = out.append
         value = None
@@ -155,11 +200,11 @@ def _reduce(operator: PlannedOperator, reduce: Callable[[Any, Any], Any], keyed:
                 append(result)
         except Exception as error:
             raise on_record(operator, value, error) from error
-        emit(out)
+        emitter.push(out, times)
 
-    return run
+    return push
 
 
-def _failed(values: list[Any], rest: Any) -> Any:
+def _failed(values: Values, rest: Any) -> Any:
     """The record an iterator over `values` gave out last."""
     return values[len(values) - rest.__length_hint__() - 1]

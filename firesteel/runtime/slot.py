@@ -25,9 +25,10 @@ from typing import Any
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.graph.shipping import install_main_classes, unpack_plan
+from firesteel.runtime.assembly import SlotPlace
 from firesteel.runtime.failures import describe
 from firesteel.runtime.output import ForwardedStream
-from firesteel.runtime.task import LevelOrder, SlotPlace, SlotTask
+from firesteel.runtime.task import LevelOrder, SlotTask
 from firesteel.runtime.wire import BATCH, FrameReader, FrameWriter, Messages, authenticate
 
 _HEARTBEAT_S = 1.0
@@ -64,6 +65,8 @@ class Slot:
             directory=boot["directory"],
             restore=tuple(boot["restore"]),
             main_classes=main_classes,
+            parameters=boot["parameters"],
+            checkpointing=boot["checkpointing"],
         )
         crash_point("slot-restore")
         self._task = SlotTask(unpack_plan(program), place, self.tell)

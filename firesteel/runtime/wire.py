@@ -6,7 +6,8 @@ A **row** is `(address, payload)`. The address is a 64-bit number that Spark sor
 
 Taken modulo the number of slots its lower half is the target, and its order is (sequence, upstream), so a level consumes
 its input in an order that does not depend on which shuffle block arrived first. The payload starts with the level that
-consumes it and the edge it travels on; `DRIVER` as level means that every level passes it on until the driver has it.
+consumes it, the edge it travels on and the slot it comes from; `DRIVER` as level means that every level passes it on
+until the driver has it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from typing import Any
 
 from firesteel.errors import SlotLostError
 
-ROW = struct.Struct(">HI")  # consumer's level, edge
+ROW = struct.Struct(">HIH")  # consumer's level, edge, upstream slot
 DRIVER = 0xFFFF
-REPORT, COLLECTED = 0, 1  # "edges" to the driver
+REPORT, COLLECTED, FRAME = 0, 1, 2  # "edges" to the driver
 
 _FRAME = struct.Struct(">BqI")  # kind, address, payload length
 BATCH, END, FAILED = 1, 2, 3

@@ -142,7 +142,10 @@ level 1 (after a shuffle)
 level 2 (after a shuffle)
   longest [Reduce, keyed, x2, uid longest]
     <- split of level 1, by key
-    out [Write, x2, uid out]"""
+    out [Write, x2, uid out]
+
+guarantee: no guarantee, because checkpointing is off: a failure ends the job, and what it had processed by then is not \
+known. Turn it on with enable_checkpointing(interval)"""
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import cycle
 from typing import Any
 
@@ -35,7 +36,8 @@ class _Slicing(SplitEnumerator):
         self._inner, self._sizes = inner, sizes
 
     def plan(self, budget: int) -> Assignment:
-        return self._inner.plan(next(self._sizes))
+        assignment = self._inner.plan(next(self._sizes))
+        return replace(assignment, caught_up=self._inner.finished())
 
     def finished(self) -> bool:
         return self._inner.finished()

@@ -1,0 +1,106 @@
+"""The names of Flink 1.x, in which most examples are written, for the environment and its checkpoint settings.
+
+| Flink 1.x | now |
+| --- | --- |
+| `env.set_state_backend(HashMapStateBackend())` | the configuration's `state.backend.type` |
+| `MemoryStateBackend()` | `HashMapStateBackend()` and `JobManagerCheckpointStorage()` |
+| `FsStateBackend(path)` | `HashMapStateBackend()` and `set_checkpoint_storage_dir(path)` |
+| `RocksDBStateBackend(path, True)` | `EmbeddedRocksDBStateBackend(True)` and `set_checkpoint_storage_dir(path)` |
+| `enable_externalized_checkpoints(cleanup)` | `set_externalized_checkpoint_retention(retention)` |
+| `ExternalizedCheckpointCleanup` | `ExternalizedCheckpointRetention` |
+| `set_stream_time_characteristic(...)` | nothing: event time begins with a WatermarkStrategy |
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from firesteel.datastream.state_backend import HashMapStateBackend, StateBackend, check_usable
+from firesteel.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from firesteel.datastream.checkpoint_config import CheckpointConfig
+
+__all__ = ["ExternalizedCheckpointCleanup", "Flink1CheckpointConfig", "Flink1Environment", "TimeCharacteristic"]
+
+ExternalizedCheckpointCleanup = ExternalizedCheckpointRetention
+
+Env = TypeVar("Env", bound="Flink1Environment")
+Config = TypeVar("Config", bound="Flink1CheckpointConfig")
+
+
+class TimeCharacteristic(enum.Enum):
+    """What `set_stream_time_characteristic` took."""
+
+    ProcessingTime = 0
+    IngestionTime = 1
+    EventTime = 2
+
+
+class Flink1Environment:
+    """Methods that StreamExecutionEnvironment had."""
+
+    _checkpoints: CheckpointConfig
+    _state_backend: StateBackend | None = None
+    _time_characteristic = TimeCharacteristic.EventTime
+
+    def set_state_backend(self: Env, state_backend: StateBackend) -> Env:
+        """Where working state lives; the backends of Flink 1.x also say where checkpoints are kept.
+
+        :raises ConfigurationError: RocksDB was chosen, which this version does not have.
+        """
+        self._state_backend = check_usable(state_backend)
+        if state_backend.checkpoint_storage is not None:
+            self._checkpoints.set_checkpoint_storage(state_backend.checkpoint_storage)
+        return self
+
+    def get_state_backend(self) -> StateBackend:
+        return self._state_backend or HashMapStateBackend()
+
+    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> None:
+        """Accepted, and without effect: windows and timers say themselves which time they mean.
+
+        Ingestion time is refused, as nothing would assign it.
+        """
+        if characteristic is TimeCharacteristic.IngestionTime:
+            raise ConfigurationError(
+                "ingestion time is not supported: use a WatermarkStrategy whose timestamp assigner returns the time of day"
+            )
+        self._time_characteristic = characteristic
+
+    def get_stream_time_characteristic(self) -> TimeCharacteristic:
+        return self._time_characteristic
+
+
+class Flink1CheckpointConfig(ABC):
+    """Methods that CheckpointConfig had."""
+
+    _prefer_checkpoint = False
+
+    @abstractmethod
+    def set_externalized_checkpoint_retention(self, retention_mode: ExternalizedCheckpointRetention) -> Any: ...
+
+    @abstractmethod
+    def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention: ...
+
+    def enable_externalized_checkpoints(self: Config, cleanup_mode: ExternalizedCheckpointRetention) -> Config:
+        self.set_externalized_checkpoint_retention(cleanup_mode)
+        return self
+
+    def set_externalized_checkpoint_cleanup(self: Config, cleanup_mode: ExternalizedCheckpointRetention) -> Config:
+        self.set_externalized_checkpoint_retention(cleanup_mode)
+        return self
+
+    def get_externalized_checkpoint_cleanup(self) -> ExternalizedCheckpointRetention:
+        return self.get_externalized_checkpoint_retention()
+
+    def set_prefer_checkpoint_for_recovery(self: Config, prefer_checkpoint_for_recovery: bool) -> Config:
+        """Accepted, and without effect: recovery takes the last checkpoint, never an older savepoint in its place."""
+        self._prefer_checkpoint = prefer_checkpoint_for_recovery
+        return self
+
+    def is_prefer_checkpoint_for_recovery(self) -> bool:
+        return self._prefer_checkpoint

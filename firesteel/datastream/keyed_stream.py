@@ -1,0 +1,128 @@
+"""Streams by key: state for each key, running aggregates, functions with state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from firesteel.datastream import rolling
+from firesteel.datastream.data_stream import DataStream
+from firesteel.datastream.fields import Field, check_field
+from firesteel.datastream.functions import (
+    KeyedProcessFunction,
+    KeySelector,
+    Partitioner,
+    ProcessFunction,
+    ReduceFunction,
+)
+from firesteel.datastream.given import OutputType, check_function
+from firesteel.datastream.state import MapStateDescriptor
+from firesteel.datastream.with_state import (
+    FilterWithState,
+    FlatMapWithState,
+    MapWithState,
+    StatefulFunction,
+    WithState,
+)
+from firesteel.errors import GraphError
+from firesteel.graph.nodes import Input, Partitioning, Process, Reduce
+
+
+class KeyedStream(DataStream):
+    """A stream whose records are brought together by key; its functions have keyed state."""
+
+    def process(self, func: KeyedProcessFunction, output_type: OutputType = None) -> DataStream:  # type: ignore[override]
+        """The general operator with state and timers for each key."""
+        if not isinstance(func, KeyedProcessFunction):
+            hint = "; derive it from KeyedProcessFunction" if isinstance(func, ProcessFunction) else ""
+            raise GraphError(f"process() on a keyed stream takes a KeyedProcessFunction, not {func!r:.200}{hint}")
+        return self._then(Process(func), "Keyed Process", output_type)
+
+    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
+        """The running reduction of each key: one update for each input."""
+        return self._then(Reduce(check_function(func, ReduceFunction, "reduce")), "Keyed Reduce", self._type)
+
+    # ---- running aggregates of one field, which is given by position or name
+
+    def sum(self, position_to_sum: Field = 0) -> DataStream:
+        """The key's first record with the running sum of the field."""
+        return self._roll("sum", rolling.rolling_sum, position_to_sum)
+
+    def min(self, position_to_min: Field = 0) -> DataStream:
+        """The key's first record with the smallest value of the field so far."""
+        return self._roll("min", rolling.rolling_min, position_to_min)
+
+    def max(self, position_to_max: Field = 0) -> DataStream:
+        """The key's first record with the largest value of the field so far."""
+        return self._roll("max", rolling.rolling_max, position_to_max)
+
+    def min_by(self, position_to_min_by: Field = 0) -> DataStream:
+        """The key's record with the smallest value of the field so far; the first of equals."""
+        return self._roll("min_by", rolling.rolling_min_by, position_to_min_by)
+
+    def max_by(self, position_to_max_by: Field = 0) -> DataStream:
+        """The key's record with the largest value of the field so far; the first of equals."""
+        return self._roll("max_by", rolling.rolling_max_by, position_to_max_by)
+
+    def _roll(self, method: str, aggregate: Callable[[Field], ReduceFunction], field: Field) -> DataStream:
+        return self.reduce(aggregate(check_field(method, field, self._type)))
+
+    # ---- functions of (value, state of the key or None) returning (output, new state); a new state of None removes it
+
+    def map_with_state(self, func: StatefulFunction, output_type: OutputType = None) -> DataStream:
+        """One output for each input: func(value, state) -> (output, new state)."""
+        return self._with_state(func, MapWithState, "Map With State", output_type)
+
+    def flat_map_with_state(self, func: StatefulFunction, output_type: OutputType = None) -> DataStream:
+        """Any number of outputs for each input: func(value, state) -> (outputs or None, new state)."""
+        return self._with_state(func, FlatMapWithState, "Flat Map With State", output_type)
+
+    def filter_with_state(self, func: StatefulFunction, output_type: OutputType = None) -> DataStream:
+        """The inputs that are kept: func(value, state) -> (whether it is kept, new state)."""
+        return self._with_state(func, FilterWithState, "Filter With State", output_type or self._type)
+
+    def _with_state(
+        self, func: StatefulFunction, kind: type[WithState], name: str, output_type: OutputType
+    ) -> DataStream:
+        if not callable(func):
+            raise GraphError(f"{kind.method}() takes a function of (value, state), not {func!r:.200}")
+        return self._then(Process(kind(func)), name, output_type)
+
+    # ---- what a keyed stream cannot do
+
+    def rebalance(self) -> NoReturn:
+        raise self._spread_already("rebalance")
+
+    def rescale(self) -> NoReturn:
+        raise self._spread_already("rescale")
+
+    def shuffle(self) -> NoReturn:
+        raise self._spread_already("shuffle")
+
+    def forward(self) -> NoReturn:
+        raise self._spread_already("forward")
+
+    def global_(self) -> NoReturn:
+        raise self._spread_already("global_")
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> NoReturn:
+        raise self._spread_already("broadcast")
+
+    def partition_custom(
+        self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Callable[[Any], Any] | KeySelector
+    ) -> NoReturn:
+        raise self._spread_already("partition_custom")
+
+    def _spread_already(self, method: str) -> GraphError:
+        return GraphError(f"{method}() cannot follow key_by(), which has to bring the records of a key together")
+
+    def _operator(self, what: str) -> int:
+        raise GraphError(f"{what} is for operators, and key_by() is none: use it before key_by() or on what follows")
+
+    def _unkeyed(self) -> tuple[Input, ...]:
+        return tuple(replace(i, partitioning=Partitioning.FORWARD, key_selector=None) for i in self._inputs)

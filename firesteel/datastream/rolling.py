@@ -1,0 +1,69 @@
+"""Rolling aggregations of one field: sum, min, max, and the records with the smallest or largest value.
+
+`sum`, `min` and `max` give the first record of the key with that one field replaced. Records are copied and never
+changed, as earlier results may still be on their way.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.datastream.fields import Field, field_of, with_field
+from firesteel.datastream.functions import ReduceFunction
+
+
+class RollingField(ReduceFunction):
+    """The first record, with one field combined over all records."""
+
+    def __init__(self, field: Field, combine: Callable[[Any, Any], Any]) -> None:
+        self._field = field
+        self._combine = combine
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        field = self._field
+        if type(value1) is tuple and type(field) is int:  # by far the most common
+            members = list(value1)
+            members[field] = self._combine(value1[field], value2[field])
+            return tuple(members)
+        return with_field(value1, field, self._combine(field_of(value1, field), field_of(value2, field)))
+
+
+class RollingRecord(ReduceFunction):
+    """The record whose field is the best so far; the first of equals."""
+
+    def __init__(self, field: Field, better: Callable[[Any, Any], bool]) -> None:
+        self._field = field
+        self._better = better
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        return value2 if self._better(field_of(value2, self._field), field_of(value1, self._field)) else value1
+
+
+def rolling_sum(field: Field) -> ReduceFunction:
+    return RollingField(field, operator.add)
+
+
+def rolling_min(field: Field) -> ReduceFunction:
+    return RollingField(field, _smaller)
+
+
+def rolling_max(field: Field) -> ReduceFunction:
+    return RollingField(field, _larger)
+
+
+def rolling_min_by(field: Field) -> ReduceFunction:
+    return RollingRecord(field, operator.lt)
+
+
+def rolling_max_by(field: Field) -> ReduceFunction:
+    return RollingRecord(field, operator.gt)
+
+
+def _smaller(first: Any, second: Any) -> Any:
+    return second if second < first else first
+
+
+def _larger(first: Any, second: Any) -> Any:
+    return second if second > first else first

@@ -1,0 +1,303 @@
+"""Building a slot: subtask i of every operator, compiled and joined to its neighbours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from firesteel.common.conform import conformer
+from firesteel.common.typecheck import checker
+from firesteel.common.typeinfo import TypeInformation
+from firesteel.connectors.base import Json, ReaderContext, SinkWriter, SourceReader
+from firesteel.datastream.functions import Function
+from firesteel.errors import TypeMismatchError
+from firesteel.graph import nodes
+from firesteel.graph.keys import KeyGroups, groups_of
+from firesteel.graph.plan import JobPlan, PlannedEdge, PlannedOperator
+from firesteel.metrics import SlotMetrics
+from firesteel.runtime.callables import resolve_partitioner, resolve_selector
+from firesteel.runtime.context import FunctionContext, SlotRuntimeContext
+from firesteel.runtime.exchange import Exchange, Send, create_exchange
+from firesteel.runtime.failures import OperatorFailure, on_record
+from firesteel.runtime.flow import Emitter, Gate, Push, Receiver, Times, Values
+from firesteel.runtime.keyed_state import KeyedState, wall_clock
+from firesteel.runtime.operators import Operation, compile_operator
+from firesteel.runtime.snapshots import FileHandle, KeyedStore
+from firesteel.runtime.timers import Timers, UnkeyedTimerService
+from firesteel.runtime.timestamps import Timestamper
+from firesteel.state.files import StateFile
+from firesteel.state.hashmap import HashMapStore
+from firesteel.state.store import NO_GROUP, Store
+
+TIME = "/time"
+"""The table of an operator's watermarks, which belong to its subtask and to no key."""
+
+
+@dataclass(frozen=True)
+class SlotPlace:
+    """Which slot of which job this is."""
+
+    job_id: str
+    slot: int
+    incarnation: int
+    attempt: int
+    directory: str  # the job's checkpoint directory
+    restore: tuple[FileHandle, ...] = ()  # state files, oldest first
+    main_classes: bytes = b""  # see graph.shipping
+    parameters: dict[str, str] = field(default_factory=dict)  # the job's, for functions
+    checkpointing: bool = True  # if not, nobody needs to know what changed
+    now: Callable[[], int] = wall_clock
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A source in this slot: chunks of its reader go to `target`."""
+
+    operator: PlannedOperator
+    reader: SourceReader
+    target: Receiver
+
+
+@dataclass(frozen=True)
+class Writing:
+    """A sink in this slot."""
+
+    operator: PlannedOperator
+    writer: SinkWriter
+
+
+class Frame(Protocol):
+    """A half of `transform_dataframe` in this slot (runtime/frames.py)."""
+
+    operator: PlannedOperator
+
+    def begin(self, directory: str | None, ranges: list[Json]) -> None: ...
+
+    def finish(self) -> str | None: ...
+
+
+class Assembly:
+    """Everything of one slot, ready to run."""
+
+    def __init__(self, plan: JobPlan, place: SlotPlace, send: Send, collect: Push) -> None:
+        self._plan, self._place, self._send, self._collect = plan, place, send, collect
+        self.counts: dict[str, list[int]] = {operator.uid: [0, 0] for operator in plan.operators}
+        self.metrics = SlotMetrics()
+        self.readings: list[Reading] = []
+        self.writings: list[Writing] = []
+        self.frames: list[Frame] = []  # of transform_dataframe
+        self.exchanges: list[tuple[int, Exchange]] = []
+        self.timestampers: list[tuple[int, Timestamper]] = []
+        self.timers: list[tuple[int, Timers]] = []
+        self.keyed: list[KeyedState] = []
+        self.functions: list[Function] = []
+        self.stores: list[KeyedStore] = []
+        self.inputs: dict[tuple[int, int], Receiver] = {}  # (edge, upstream slot) -> the channel it ends in
+        self._times: list[tuple[PlannedOperator, Store, Any]] = []  # whatever has watermarks to save
+        self._operations: dict[int, tuple[Operation, Gate]] = {}
+        self._services: dict[int, Any] = {}  # the timer services, which know the current watermark
+        self._groups: dict[int, KeyGroups] = {}
+        restored = self._restore()
+        for operator in reversed(plan.operators):
+            if place.slot < operator.parallelism:
+                self._build(operator, restored[operator.uid])
+
+    # ---- watermarks as state
+
+    def save_times(self) -> None:
+        """Put watermarks into their stores: once, at a barrier."""
+        for _, store, timed in self._times:
+            saved, table, name = timed.snapshot(), store.subtask_table(TIME), type(timed).__name__
+            if saved or table.get(name):  # nothing to save may be news
+                table.put(name, saved)
+
+    def _timed(self, operator: PlannedOperator, store: Store, timed: Any) -> None:
+        saved = store.subtask_table(TIME).get(type(timed).__name__)
+        if saved:
+            timed.restore(saved)
+        self._times.append((operator, store, timed))
+
+    # ---- building
+
+    def _build(self, operator: PlannedOperator, store: Store) -> None:
+        emitter = self._emitter(operator)
+        self.stores.append(KeyedStore(operator.uid, store))
+        if isinstance(operator.operator, nodes.Read):
+            self._build_source(operator, operator.operator, store, emitter)
+            return
+        operation = self._operation(operator, store, emitter)
+        gate = Gate(operation.advance, operation.idle)
+        self._operations[operator.id] = operation, gate
+        for index, edge in enumerate(operator.inputs):
+            if not edge.direct:
+                upstream = self._plan.operator(edge.upstream)
+                for subtask in range(upstream.parallelism):
+                    if self._place.slot in edge.targets(subtask, upstream.parallelism, operator.parallelism):
+                        self.inputs[edge.id, subtask] = self._channel(operator, edge, f"{index}/{subtask}")
+            else:
+                self.inputs[edge.id, self._place.slot] = self._channel(operator, edge, f"{index}/{self._place.slot}")
+        self._timed(operator, store, gate)
+        if operator.id in self._services:
+            self._services[operator.id].watermark = gate.watermark  # what functions see of a restored watermark
+
+    def _channel(self, operator: PlannedOperator, edge: PlannedEdge, name: str) -> Receiver:
+        operation, gate = self._operations[operator.id]
+        count, push = self.counts[operator.uid], operation.ports[edge.port]
+
+        def counted(values: Values, times: Times) -> None:
+            count[0] += len(values)
+            push(values, times)
+
+        return gate.channel(name, counted)
+
+    def _build_source(self, operator: PlannedOperator, read: nodes.Read, store: Store, emitter: Emitter) -> None:
+        target: Receiver = emitter
+        if read.strategy is not None:
+            target = self._timestamper(operator, read.strategy, store, emitter)
+        reader = read.source.create_reader(self._context(operator))
+        self.readings.append(Reading(operator, reader, target))
+
+    def _timestamper(self, operator: PlannedOperator, strategy: Any, store: Store, emitter: Emitter) -> Timestamper:
+        timestamper = Timestamper(operator, strategy, self._plan.origins(operator), emitter, self._place.now)
+        self.timestampers.append((operator.level, timestamper))
+        self._timed(operator, store, timestamper)
+        return timestamper
+
+    def _operation(self, operator: PlannedOperator, store: Store, emitter: Emitter) -> Operation:
+        kind = operator.operator
+        if isinstance(kind, nodes.Collect):
+            return Operation([self._collect], emitter.advance, emitter.idle)
+        if isinstance(kind, nodes.Write):
+            writer = kind.sink.create_writer(self._context(operator))
+            self.writings.append(Writing(operator, writer))
+            return Operation([_writing(operator, writer)], emitter.advance, emitter.idle)
+        if isinstance(kind, nodes.ToFrame):
+            from firesteel.runtime.frames import FrameInput  # Arrow is a large library, and few slots need it
+
+            frame = FrameInput(operator, kind.transform, self._context(operator))
+            self.frames.append(frame)
+            return Operation([frame.push], emitter.advance, emitter.idle)
+        if isinstance(kind, nodes.FromFrame):
+            from firesteel.runtime.frames import FrameOutput
+
+            self.frames.append(FrameOutput(operator, emitter))
+            return Operation([emitter.push], emitter.advance, emitter.idle)
+        if isinstance(kind, nodes.AssignTimestamps):
+            timestamper = self._timestamper(operator, kind.strategy, store, emitter)
+            return Operation([timestamper.push], timestamper.advance, timestamper.idle)
+        keyed = timers = None
+        if operator.keyed:
+            keyed = KeyedState(store, self._place.now)
+            self.keyed.append(keyed)
+        if keyed is not None and isinstance(kind, nodes.Process | nodes.CoProcess):
+            timers = Timers(operator, kind.function.on_timer, keyed, emitter, self._place.now)
+            self.timers.append((operator.level, timers))
+            context = timers.context
+        else:
+            context = FunctionContext(keyed, UnkeyedTimerService(operator, self._place.now))
+        self._open(operator, keyed)
+        self._services[operator.id] = context.timer_service()
+        return compile_operator(operator, keyed, timers, context, emitter)
+
+    def _open(self, operator: PlannedOperator, keyed: KeyedState | None) -> None:
+        context = SlotRuntimeContext(
+            operator,
+            self._context(operator),
+            self._place.attempt,
+            keyed,
+            self.metrics.group(operator.uid),
+            self._place.parameters,
+        )
+        selectors = [edge.key_selector for edge in operator.inputs]
+        for function in (getattr(operator.operator, "function", None), *selectors):
+            if isinstance(function, Function) and function not in self.functions:
+                try:
+                    function.open(context)
+                except Exception as error:
+                    raise OperatorFailure(operator, "in open()", error) from error
+                self.functions.append(function)
+
+    def _emitter(self, operator: PlannedOperator) -> Emitter:
+        count = self.counts[operator.uid]
+        emitter = Emitter(count, _checked(operator, operator.output_type))
+        sides: dict[str, Emitter] = {}
+        for edge in self._plan.outputs(operator):
+            reader = self._reader(operator, edge)
+            if edge.side is None:
+                emitter.add(reader)
+            else:
+                if edge.side not in sides:
+                    check = _checked(operator, operator.side_types.get(edge.side))
+                    sides[edge.side] = emitter.add_side(edge.side, check)
+                sides[edge.side].add(reader)
+        return emitter
+
+    def _reader(self, operator: PlannedOperator, edge: PlannedEdge) -> Receiver:
+        """Who gets this edge's records: the operator itself, which is built already, or an exchange."""
+        if edge.direct:
+            return self.inputs[edge.id, self._place.slot]
+        downstream = self._plan.operator(edge.downstream)
+        selector = resolve_selector(edge.key_selector) if edge.key_selector is not None else None
+        partition = resolve_partitioner(edge.partitioner) if edge.partitioner is not None else None
+        groups = self._key_groups(downstream)
+        exchange = create_exchange(
+            edge, operator, downstream, self._place.slot, self._send, selector, partition, groups
+        )
+        self.exchanges.append((operator.level, exchange))
+        return exchange
+
+    def _key_groups(self, operator: PlannedOperator) -> KeyGroups:
+        """Shared by all exchanges and stores of this slot: a key is encoded once."""
+        return self._groups.setdefault(operator.max_parallelism, KeyGroups(operator.max_parallelism))
+
+    def _context(self, operator: PlannedOperator) -> ReaderContext:
+        place = self._place
+        return ReaderContext(place.job_id, operator.uid, place.incarnation, place.slot, operator.parallelism)
+
+    def _create_store(self, operator: PlannedOperator) -> Store:
+        return HashMapStore(self._key_groups(operator))
+
+    def _restore(self) -> dict[str, Store]:
+        """The store of each operator, with this slot's part of the checkpoint's files, the later ones winning."""
+        stores: dict[str, Store] = {}
+        owned: dict[str, range] = {}
+        for operator in self._plan.operators:
+            if self._place.slot < operator.parallelism:
+                stores[operator.uid] = self._create_store(operator)
+                owned[operator.uid] = groups_of(self._place.slot, operator.parallelism, operator.max_parallelism)
+        for handle in self._place.restore:
+            with StateFile(os.path.join(self._place.directory, handle["file"]), handle["checksum"]) as file:
+                for delta in file.deltas():
+                    if delta.uid in stores and (delta.group == NO_GROUP or delta.group in owned[delta.uid]):
+                        stores[delta.uid].load(delta.name, delta.kind, delta.keys, delta.values, delta.deleted)
+        return stores
+
+
+def _checked(operator: PlannedOperator, declared: TypeInformation | None) -> Callable[[Values], Values] | None:
+    """Verify what an operator gives out against its declared type."""
+    check, conform = checker(declared), conformer(declared)
+    if check is None:
+        return None
+
+    def checked(values: Values) -> Values:
+        try:
+            check(values)
+        except TypeMismatchError as error:
+            raise on_record(operator, error.record, error) from error
+        return values if conform is None else conform(values)
+
+    return checked
+
+
+def _writing(operator: PlannedOperator, writer: SinkWriter) -> Push:
+    def write(values: Values, times: Times) -> None:
+        try:
+            writer.write(values)
+        except TypeMismatchError as error:
+            raise on_record(operator, error.record, error) from error
+        except Exception as error:
+            raise on_record(operator, values[0] if len(values) == 1 else values[:3], error) from error
+
+    return write

@@ -1,0 +1,135 @@
+"""How records, watermarks and idleness move between the operators of a slot.
+
+Records travel as two columns: a list of values, and a list of their timestamps or None where a stream has none. A
+watermark travels between two such batches, in order with them. Everything that takes them is a `Receiver`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+MIN_WATERMARK = -(1 << 63)
+"""Nothing is known about event time yet."""
+MAX_WATERMARK = (1 << 63) - 1
+"""No record will come any more."""
+
+Values = list[Any]
+Times = list[Any] | None
+Push = Callable[[Values, Times], None]
+
+
+class Receiver(Protocol):
+    """Takes what an operator gives out. Lists are shared between receivers: nobody changes one that was pushed."""
+
+    def push(self, values: Values, times: Times) -> None: ...
+
+    def advance(self, watermark: int) -> None: ...
+
+    def idle(self, idle: bool) -> None: ...
+
+
+class Emitter:
+    """An operator's output: everyone who reads it, and everyone who reads one of its side outputs."""
+
+    def __init__(self, count: list[int], check: Callable[[Values], Values] | None = None) -> None:
+        self._count = count
+        self._check = check
+        self._readers: list[Receiver] = []
+        self._sides: dict[str, Emitter] = {}
+
+    def add(self, receiver: Receiver) -> None:
+        self._readers.append(receiver)
+
+    def add_side(self, tag_id: str, check: Callable[[Values], Values] | None) -> Emitter:
+        self._sides[tag_id] = Emitter(self._count, check)
+        return self._sides[tag_id]
+
+    @property
+    def tags(self) -> list[str]:
+        """The side outputs somebody reads."""
+        return list(self._sides)
+
+    def push(self, values: Values, times: Times) -> None:
+        if self._check is not None:
+            values = self._check(values)
+        self._count[1] += len(values)
+        for reader in self._readers:
+            reader.push(values, times)
+
+    def push_side(self, tag_id: str, values: Values, times: Times) -> None:
+        self._sides[tag_id].push(values, times)
+
+    def advance(self, watermark: int) -> None:
+        for reader in self._readers:
+            reader.advance(watermark)
+        for side in self._sides.values():
+            side.advance(watermark)
+
+    def idle(self, idle: bool) -> None:
+        for reader in self._readers:
+            reader.idle(idle)
+        for side in self._sides.values():
+            side.idle(idle)
+
+
+class Gate:
+    """An operator's watermark: the minimum over its channels that are not idle, and never going back."""
+
+    def __init__(self, advance: Callable[[int], None], idle: Callable[[bool], None]) -> None:
+        self._advance, self._idle = advance, idle
+        self._channels: dict[str, Channel] = {}
+        self._is_idle = False
+        self.watermark = MIN_WATERMARK
+
+    def channel(self, name: str, push: Push) -> Channel:
+        """A way in. The name finds its watermark again after a restore."""
+        self._channels[name] = channel = Channel(self, push)
+        return channel
+
+    def update(self) -> None:
+        channels = self._channels.values()
+        active = [channel.watermark for channel in channels if not channel.is_idle]
+        # when the last channel falls silent, the others have been waited for long enough
+        watermark = min(active) if active else max(channel.watermark for channel in channels)
+        if watermark > self.watermark:
+            self.watermark = watermark
+            self._advance(watermark)
+        if self._is_idle != (not active):
+            self._is_idle = not active
+            self._idle(self._is_idle)
+
+    def snapshot(self) -> dict[str, Any]:
+        """The watermarks; one that has not moved needs no saving."""
+        moved = {
+            n: (c.watermark, c.is_idle) for n, c in self._channels.items() if c.watermark > MIN_WATERMARK or c.is_idle
+        }
+        return {"watermark": self.watermark, "channels": moved, "idle": self._is_idle} if moved else {}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        self.watermark, self._is_idle = saved["watermark"], saved["idle"]
+        for name, (watermark, is_idle) in saved["channels"].items():
+            if name in self._channels:
+                self._channels[name].watermark, self._channels[name].is_idle = watermark, is_idle
+
+
+class Channel:
+    """One way into an operator: a subtask of an edge's producer."""
+
+    __slots__ = ("_gate", "is_idle", "push", "watermark")
+
+    def __init__(self, gate: Gate, push: Push) -> None:
+        self._gate = gate
+        self.push = push
+        self.watermark = MIN_WATERMARK
+        self.is_idle = False
+
+    def advance(self, watermark: int) -> None:
+        if watermark > self.watermark:
+            self.watermark = watermark
+            self._gate.update()
+
+    def idle(self, idle: bool) -> None:
+        if idle != self.is_idle:
+            self.is_idle = idle
+            self._gate.update()

@@ -1,0 +1,142 @@
+"""Timers of one operator in one subtask: registered by its function, fired by the watermark and by the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.datastream.time_domain import TimeDomain
+from firesteel.datastream.timerservice import TimerService
+from firesteel.errors import TimerError
+from firesteel.graph.plan import PlannedOperator
+from firesteel.runtime.context import FunctionContext
+from firesteel.runtime.failures import OperatorFailure
+from firesteel.runtime.flow import MIN_WATERMARK, Emitter
+from firesteel.runtime.keyed_state import KeyedState
+from firesteel.runtime.process import Output
+from firesteel.state.timers import MAX_TIME, TimerTable
+
+EVENT_TIMERS, PROCESSING_TIMERS = "/event-timers", "/processing-timers"
+_PUSH_RECORDS = 8192
+
+
+class UnkeyedTimerService(TimerService):
+    """The times of a stream that is not keyed; timers belong to keys."""
+
+    def __init__(self, operator: PlannedOperator, now: Callable[[], int]) -> None:
+        self._operator, self._now = operator, now
+        self.watermark = MIN_WATERMARK
+
+    def current_processing_time(self) -> int:
+        return self._now()
+
+    def current_watermark(self) -> int:
+        return self.watermark
+
+    def _refuse(self, timestamp: int) -> None:
+        raise TimerError(
+            f"{self._operator} sets a timer, but its stream is not keyed, and timers belong to keys. Call key_by(...) "
+            f"before it and use a keyed function (KeyedProcessFunction or KeyedCoProcessFunction)"
+        )
+
+    register_processing_time_timer = _refuse
+    register_event_time_timer = _refuse
+    delete_processing_time_timer = _refuse
+    delete_event_time_timer = _refuse
+
+
+class KeyedTimerService(TimerService):
+    """The times of a keyed stream, and the current key's timers."""
+
+    def __init__(self, keyed: KeyedState, event: TimerTable, processing: TimerTable, now: Callable[[], int]) -> None:
+        self._keyed, self._event, self._processing, self._now = keyed, event, processing, now
+        self.watermark = MIN_WATERMARK
+
+    def current_processing_time(self) -> int:
+        return self._now()
+
+    def current_watermark(self) -> int:
+        return self.watermark
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        self._processing.register(self._keyed.key, _whole(timestamp))
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        self._event.register(self._keyed.key, _whole(timestamp))
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        self._processing.delete(self._keyed.key, _whole(timestamp))
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        self._event.delete(self._keyed.key, _whole(timestamp))
+
+
+class Timers:
+    """Fires an operator's timers into its output."""
+
+    def __init__(
+        self,
+        operator: PlannedOperator,
+        on_timer: Callable[[int, Any], Any],
+        keyed: KeyedState,
+        emitter: Emitter,
+        now: Callable[[], int],
+    ) -> None:
+        self._operator, self._on_timer, self._keyed, self._emitter = operator, on_timer, keyed, emitter
+        self._event = keyed.store.timer_table(EVENT_TIMERS)
+        self._processing = keyed.store.timer_table(PROCESSING_TIMERS)
+        self.service = KeyedTimerService(keyed, self._event, self._processing, now)
+        self.context = FunctionContext(keyed, self.service)
+
+    def advance(self, watermark: int) -> None:
+        """The operator's watermark moved: what is due by it comes before it."""
+        self.service.watermark = watermark
+        if self._event.earliest <= watermark:
+            self._fire(self._event, watermark, TimeDomain.EVENT_TIME)
+        self._emitter.advance(watermark)
+
+    def on_clock(self, now: int) -> None:
+        if self._processing.earliest <= now:
+            self._fire(self._processing, now, TimeDomain.PROCESSING_TIME)
+
+    def wake(self) -> int | None:
+        """When the clock has to be looked at again."""
+        return None if self._processing.earliest == MAX_TIME else self._processing.earliest
+
+    def _fire(self, timers: TimerTable, until: int, domain: TimeDomain) -> None:
+        keyed, context, on_timer = self._keyed, self.context, self._on_timer
+        event_time = domain is TimeDomain.EVENT_TIME
+        out = Output(self._emitter)
+        context.domain = domain
+        try:
+            while (due := timers.pop(until)) is not None:
+                time, keyed.key = due
+                context.time = time
+                try:
+                    results = on_timer(time, context)
+                    if results is not None:
+                        out.add(results, time if event_time else None)
+                except Exception as error:
+                    raise OperatorFailure(
+                        self._operator, f"on the timer {time} of the key {keyed.key!r:.200}", error
+                    ) from error
+                if len(out.values) >= _PUSH_RECORDS:
+                    out.push(timed=event_time)
+                    out = Output(self._emitter)
+        finally:
+            context.time = context.domain = None
+        out.push(timed=event_time)
+
+
+def _whole(timestamp: Any) -> int:
+    if type(timestamp) is not int:
+        if timestamp is None:
+            raise TimerError(
+                "a timer needs a time, and None was given: ctx.timestamp() is None on streams without timestamps. Use "
+                "assign_timestamps_and_watermarks(...) first, or processing time"
+            )
+        try:
+            return int(timestamp)
+        except (TypeError, ValueError):
+            raise TimerError(f"a timer's time is milliseconds since 1970 as an int, not {timestamp!r:.200}") from None
+    return timestamp

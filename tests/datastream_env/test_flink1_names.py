@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.checkpoint_config import CheckpointConfig
+from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from firesteel.datastream.flink1_environment import ExternalizedCheckpointCleanup, TimeCharacteristic
+from firesteel.datastream.state_backend import (
+    EmbeddedRocksDBStateBackend,
+    FsStateBackend,
+    HashMapStateBackend,
+    MemoryStateBackend,
+    PredefinedOptions,
+    RocksDBStateBackend,
+)
+from firesteel.errors import ConfigurationError
+
+
+@pytest.fixture
+def env() -> StreamExecutionEnvironment:
+    return StreamExecutionEnvironment()
+
+
+def test_the_hash_map_is_the_default_backend(env):
+    assert isinstance(env.get_state_backend(), HashMapStateBackend)
+    backend = HashMapStateBackend()
+    assert env.set_state_backend(backend).get_state_backend() is backend
+
+
+def test_the_file_system_backend_sets_the_checkpoint_directory(env):
+    env.set_state_backend(FsStateBackend("file:///tmp/checkpoints"))
+    assert env.get_checkpoint_config().get_checkpoint_storage_dir() == "file:///tmp/checkpoints"
+    assert env.get_state_backend().get_checkpoint_path() == "file:///tmp/checkpoints"
+
+
+def test_the_memory_backend_keeps_checkpoints_no_longer_than_the_job(env):
+    env.get_checkpoint_config().set_checkpoint_storage_dir("/tmp/c")
+    env.set_state_backend(MemoryStateBackend())
+    assert env.get_checkpoint_config().get_checkpoint_storage_dir() is None
+
+
+def test_the_hash_map_leaves_the_checkpoint_directory_alone(env):
+    env.get_checkpoint_config().set_checkpoint_storage_dir("/tmp/c")
+    env.set_state_backend(HashMapStateBackend())
+    assert env.get_checkpoint_config().get_checkpoint_storage_dir() == "/tmp/c"
+
+
+@pytest.mark.parametrize("backend", [RocksDBStateBackend("file:///tmp/c", True), EmbeddedRocksDBStateBackend()])
+def test_rocksdb_is_refused_for_now_and_nothing_else_changes(env, backend):
+    with pytest.raises(ConfigurationError, match=r"not supported in this version.*HashMapStateBackend"):
+        env.set_state_backend(backend)
+    assert env.get_checkpoint_config().get_checkpoint_storage_dir() is None
+
+
+def test_rocksdb_can_be_described():
+    backend = RocksDBStateBackend("file:///tmp/c", True)
+    backend.set_db_storage_paths("/ssd1", "/ssd2")
+    backend.set_predefined_options(PredefinedOptions.FLASH_SSD_OPTIMIZED)
+    assert backend.is_incremental_checkpoints_enabled()
+    assert backend.get_db_storage_paths() == ["/ssd1", "/ssd2"]
+    assert backend.get_predefined_options() is PredefinedOptions.FLASH_SSD_OPTIMIZED
+
+
+def test_what_is_no_backend_is_refused(env):
+    with pytest.raises(ConfigurationError, match="StateBackend"):
+        env.set_state_backend("rocksdb")
+
+
+def test_externalized_checkpoints_are_the_retention():
+    config = CheckpointConfig()
+    cleanup = ExternalizedCheckpointCleanup.RETAIN_ON_CANCELLATION
+    assert config.enable_externalized_checkpoints(cleanup) is config
+    retain = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
+    assert config.get_externalized_checkpoint_retention() is config.get_externalized_checkpoint_cleanup() is retain
+    config.set_externalized_checkpoint_cleanup(ExternalizedCheckpointCleanup.DELETE_ON_CANCELLATION)
+    delete = ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION
+    assert config.get_externalized_checkpoint_retention() is delete
+
+
+def test_preferring_checkpoints_is_accepted():
+    config = CheckpointConfig()
+    assert not config.is_prefer_checkpoint_for_recovery()
+    assert config.set_prefer_checkpoint_for_recovery(True).is_prefer_checkpoint_for_recovery()
+
+
+def test_time_characteristics_are_accepted_but_ingestion_time(env):
+    env.set_stream_time_characteristic(TimeCharacteristic.ProcessingTime)
+    assert env.get_stream_time_characteristic() is TimeCharacteristic.ProcessingTime
+    with pytest.raises(ConfigurationError, match="WatermarkStrategy"):
+        env.set_stream_time_characteristic(TimeCharacteristic.IngestionTime)

@@ -1,0 +1,74 @@
+"""PyFlink's public API, read from the source of an installed apache-flink without importing it (it needs a JVM)."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+VERSION = "2.3.0"
+HOME = Path(sys.prefix) / "flink"  # `make setup` puts it there
+MODULES = ("pyflink/common", "pyflink/datastream", "pyflink/metrics")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    name: str
+    required: bool
+
+
+@dataclass
+class FlinkClass:
+    """A public class and the methods it defines itself; a value of None is a property or attribute."""
+
+    name: str
+    package: str
+    methods: dict[str, tuple[Parameter, ...] | None] = field(default_factory=dict)
+
+
+def public_classes(home: Path = HOME) -> dict[str, FlinkClass]:
+    """The classes that `pyflink.common`, `pyflink.datastream` and `pyflink.metrics` export."""
+    found: dict[str, FlinkClass] = {}
+    for package in MODULES:
+        exported = _exports(home / package / "__init__.py")
+        for file in sorted((home / package).glob("*.py")):
+            for node in ast.parse(file.read_text()).body:
+                if isinstance(node, ast.ClassDef) and node.name in exported:
+                    found[node.name] = _class(node, package.replace("/", "."))
+    return found
+
+
+def _exports(init: Path) -> set[str]:
+    for node in ast.parse(init.read_text()).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return set(ast.literal_eval(node.value))
+    raise AssertionError(f"{init} has no __all__")
+
+
+def _class(node: ast.ClassDef, package: str) -> FlinkClass:
+    described = FlinkClass(node.name, package)
+    for member in node.body:
+        if isinstance(member, ast.FunctionDef) and not member.name.startswith("_"):
+            described.methods[member.name] = _parameters(member)
+        elif isinstance(member, ast.ClassDef) and not member.name.startswith("_"):
+            described.methods[member.name] = None
+    return described
+
+
+def _parameters(function: ast.FunctionDef) -> tuple[Parameter, ...] | None:
+    decorators = {getattr(d, "id", getattr(d, "attr", "")) for d in function.decorator_list}
+    if "property" in decorators:
+        return None
+    arguments = function.args.posonlyargs + function.args.args
+    required = len(arguments) - len(function.args.defaults)
+    named = [Parameter(argument.arg, index < required) for index, argument in enumerate(arguments)]
+    named += [
+        Parameter(a.arg, default is None)
+        for a, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+    ]
+    if function.args.vararg:
+        named.append(Parameter("*" + function.args.vararg.arg, False))
+    if "staticmethod" not in decorators:
+        named = named[1:]  # self or cls
+    return tuple(named)

@@ -1,0 +1,89 @@
+"""Our public API against PyFlink's: everything is there under the same name and signature, or docs/parity.md says why not."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parity.flink_api import HOME, VERSION, FlinkClass, public_classes
+
+ROOT = Path(__file__).parents[2]
+
+
+def left_out() -> dict[str, str]:
+    """`Class` or `Class.method` -> why it is left out or different, from the tables of docs/parity.md."""
+    rows = re.findall(r"^\| (`.+?`) \| (.+?) \|$", (ROOT / "docs" / "parity.md").read_text(), re.MULTILINE)
+    return {name: why for names, why in rows for name in re.findall(r"`([^`]+)`", names)}
+
+
+@pytest.fixture(scope="module")
+def flink() -> dict[str, FlinkClass]:
+    if not (HOME / "pyflink").is_dir():
+        pytest.fail(f"apache-flink {VERSION} is not in {HOME}; `make setup` puts it there (its sources only, no JVM)")
+    return public_classes()
+
+
+def ours(described: FlinkClass) -> Any:
+    module = importlib.import_module(described.package.replace("pyflink", "firesteel"))
+    return getattr(module, described.name, None)
+
+
+def differences(described: FlinkClass) -> list[tuple[str, str]]:
+    """(`Class` or `Class.method`, what is different)."""
+    mine = ours(described)
+    if mine is None:
+        return [(described.name, "is missing")]
+    found = []
+    for name, parameters in described.methods.items():
+        member = f"{described.name}.{name}"
+        if not hasattr(mine, name) and name not in getattr(mine, "__annotations__", ()):
+            found.append((member, "is missing"))
+        elif parameters is not None and callable(getattr(mine, name, None)):
+            problem = _signature_problem(
+                [p.name for p in parameters], [p.required for p in parameters], getattr(mine, name)
+            )
+            if problem:
+                found.append((member, problem))
+    return found
+
+
+def _signature_problem(names: list[str], required: list[bool], function: Any) -> str | None:
+    try:
+        signature = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    if signature and signature[0].name in ("self", "cls"):
+        signature = signature[1:]
+    mine = [("*" + p.name if p.kind is p.VAR_POSITIONAL else p.name) for p in signature if p.kind is not p.VAR_KEYWORD]
+    if mine[: len(names)] != names:
+        return f"takes ({', '.join(mine)}) and not ({', '.join(names)})"
+    for parameter, must in zip(signature, required, strict=False):
+        if not must and parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL:
+            return f"requires {parameter.name!r}, which PyFlink does not"
+    more = [
+        p.name
+        for p in signature[len(names) :]
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+    return f"requires {more} on top of PyFlink's parameters" if more else None
+
+
+def test_every_public_name_of_pyflink_is_here_or_its_absence_is_explained(flink: dict[str, FlinkClass]) -> None:
+    known = left_out()
+    unexplained = [
+        f"{member} {problem}"
+        for described in flink.values()
+        for member, problem in differences(described)
+        if member not in known and described.name not in known
+    ]
+    assert not unexplained, "\n".join(unexplained)
+
+
+def test_nothing_is_listed_as_left_out_that_is_there(flink: dict[str, FlinkClass]) -> None:
+    different = {member for described in flink.values() for member, _ in differences(described)}
+    assert sorted(name for name in left_out() if name not in different) == []
