@@ -93,13 +93,17 @@ class FileEnumerator(SplitEnumerator):
             [{"path": r.name, "size": self._files[r.name].size, "start": r.start, "stop": r.stop} for r in one]
             for one in by_subtask(self._context.parallelism, planned)
         ]
-        return Assignment(ranges, sum(r.stop - r.start for r in planned))
+        return Assignment(ranges, sum(r.stop - r.start for r in planned), caught_up=not self._left())
 
     def finished(self) -> bool:
-        if self._interval is not None or self._splits or any(self._planner.current()):
-            return False
+        return self._interval is None and not self._left()
+
+    def _left(self) -> bool:
+        """Whether there is anything to read in the files that are known."""
+        if self._splits or any(self._planner.current()):
+            return True
         # empty files, which nobody has to read, may be all that waits
-        return not any(file.size if not file.cut else file.left for file in self._waiting)
+        return any(file.size if not file.cut else file.left for file in self._waiting)
 
     def snapshot(self) -> Json:
         files = self._files.values()

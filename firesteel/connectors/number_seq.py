@@ -74,7 +74,8 @@ class NumberSequenceEnumerator(SplitEnumerator):
         units = sum(r.stop - r.start for r in planned)
         self._planned += units
         ranges = by_subtask(self._context.parallelism, planned)
-        return Assignment([[{"start": r.start, "stop": r.stop} for r in one] for one in ranges], units)
+        caught_up = rate is not None or self.finished()
+        return Assignment([[{"start": r.start, "stop": r.stop} for r in one] for one in ranges], units, caught_up)
 
     def finished(self) -> bool:
         return not self._left()

@@ -25,10 +25,12 @@ from firesteel.common.crashpoints import crash_point
 from firesteel.connectors.base import Json
 from firesteel.coordinator.committing import Committers
 from firesteel.coordinator.engine import EpochResult, SlotMessage
+from firesteel.coordinator.failure_manager import FailureManager
 from firesteel.coordinator.lineage import Completed, Incarnation, confirm
 from firesteel.coordinator.metadata import CheckpointMetadata, OperatorInfo
 from firesteel.coordinator.pending import PendingCheckpoint
 from firesteel.coordinator.retention import CompletedCheckpoints
+from firesteel.coordinator.trigger import Trigger
 from firesteel.errors import CheckpointError, RestoreError, SupersededError, UserCodeError
 from firesteel.graph.plan import JobPlan
 from firesteel.graph.settings import CheckpointSettings
@@ -62,17 +64,15 @@ class Checkpointer:
         self._thread: threading.Thread | None = None
         self._abandoned = threading.Event()
         self._failure: BaseException | None = None
-        self._last_trigger = time.monotonic()
+        self._trigger = Trigger(settings)
+        self._failures = FailureManager(settings.tolerable_failures)
 
     # ---- on the coordinator's thread
 
     def due(self, epoch_s: float) -> bool:
-        """Whether the epoch about to be planned should end with a barrier: the one whose end is nearest the interval's."""
+        """Whether the epoch about to be planned should end with a barrier."""
         self.check()
-        interval = self._settings.interval_ms
-        if interval is None or self.busy():
-            return False
-        return time.monotonic() - self._last_trigger >= interval / 1000 - min(epoch_s, interval / 1000) / 2
+        return not self.busy() and self._trigger.due(epoch_s)
 
     def busy(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
@@ -80,7 +80,7 @@ class Checkpointer:
     def begin(self, positions: Mapping[str, Json], *, final: bool) -> PendingCheckpoint:
         """Step 1: this epoch ends with barrier n."""
         self.check()
-        self._last_trigger = time.monotonic()
+        self._trigger.triggered()
         snapshot = self._settings.enabled
         pending = PendingCheckpoint(self._next, self._plan.slots, positions, snapshot=snapshot, final=final)
         self._next += 1
@@ -134,7 +134,7 @@ class Checkpointer:
             self._finish_steps(pending)
         except SupersededError as error:
             self._failure = error  # in the place of any other: it explains them
-        except UserCodeError as error:  # the user's own words need none of ours around them
+        except (UserCodeError, CheckpointError) as error:  # it explains itself
             self.fail(error)
         except Exception as error:  # noqa: BLE001  raised again by check() on the coordinator's thread
             failure = CheckpointError(f"checkpoint {pending.checkpoint} failed: {type(error).__name__}: {error}")
@@ -142,6 +142,7 @@ class Checkpointer:
             self.fail(failure)
         finally:
             self._pending = None
+            self._trigger.resolved()
 
     def _finish_steps(self, pending: PendingCheckpoint) -> None:
         for uid, items in self._carried.items():
@@ -160,6 +161,7 @@ class Checkpointer:
             self._carried = pending.committables
             raise
         self.base = pending.checkpoint
+        self._failures.completed()
         # 4. Commit
         if not self._committers.commit(
             pending.checkpoint, metadata.committables, self._abandoned, self._incarnation.check
@@ -192,11 +194,7 @@ class Checkpointer:
         if pending.final:
             raise CheckpointError(f"the final checkpoint {pending.checkpoint} was dropped: {why}")
         if not self._abandoned.is_set():
-            log.warning(
-                "checkpoint %d was dropped: %s. The job goes on; the next one covers it",
-                pending.checkpoint,
-                why,
-            )
+            self._failures.failed(pending.checkpoint, why)
 
     def _confirm(self, completed: Completed) -> None:
         confirm(completed)

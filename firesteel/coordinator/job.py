@@ -20,6 +20,7 @@ from firesteel.coordinator.metadata import CheckpointMetadata
 from firesteel.coordinator.progress import Progress
 from firesteel.coordinator.reading import SourceReading
 from firesteel.coordinator.restarts import Restarts
+from firesteel.coordinator.retention import discard
 from firesteel.errors import FiresteelError, JobCancelledError, RestoreError, SlotLostError
 from firesteel.graph.guarantee import Level, end_to_end
 from firesteel.graph.plan import JobPlan
@@ -48,6 +49,7 @@ class Job:
         self._engine, self._results, self._progress, self._output = engine, results, progress, output
         self._restarts = Restarts(settings.restart, checkpointing=settings.checkpoints.enabled)
         self._cancelled = threading.Event()
+        self._incarnation: Incarnation | None = None
         self.guarantee = end_to_end(plan, settings.checkpoints.enabled, settings.checkpoints.mode)
         self.metrics: dict[str, Any] = {}  # what user functions report, by operator uid
         self.status = JobStatus.CREATED
@@ -77,6 +79,8 @@ class Job:
                     self.status = JobStatus.FINISHED
                     return
         except JobCancelledError:
+            if self._incarnation is not None and self._settings.checkpoints.delete_on_cancellation:
+                discard(self._incarnation)
             self.status = JobStatus.CANCELED
             raise
         except BaseException:
@@ -100,7 +104,7 @@ class Job:
     def _run_incarnation(self) -> None:
         """Recovery in the order that makes it safe: claim, commit, sweep, and only then start slots."""
         self._check_cancelled()
-        incarnation = self._directory.claim()
+        incarnation = self._incarnation = self._directory.claim()
         self._results.rollback()
         committers = Committers(self._plan, self._directory.job_id, incarnation.number)
         checkpointer = None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.coordinator.lineage import Completed, Incarnation
+
+log = logging.getLogger("firesteel")
 
 _DROPPED = "dropped-"
 
@@ -57,6 +60,27 @@ class CompletedCheckpoints:
         self._incarnation.check()
         for path in leftovers + directory.abandoned_drafts():
             _remove(path)
+
+
+def discard(incarnation: Incarnation) -> None:
+    """The job was cancelled and its checkpoints are not to outlive it: remove all of them.
+
+    Unless output of the last one is not committed yet: it would be lost, so that one has to stay until the job is started
+    again.
+    """
+    incarnation.check()
+    directory = incarnation.directory
+    completed = [found for number in directory.incarnations() for found in directory.completed(number)]
+    uncommitted = [found for found in completed if not found.confirmed and any(found.metadata.committables.values())]
+    if uncommitted:
+        log.warning(
+            "checkpoint %s is kept although the job was cancelled: its output is not committed yet. Start the job again to "
+            "commit it", uncommitted[0].path,
+        )  # fmt: skip
+        return
+    for found in completed:
+        _remove_checkpoint(found.path)
+    shutil.rmtree(directory.path, ignore_errors=True)
 
 
 def _incarnation_of(completed: Completed) -> int:

@@ -42,7 +42,7 @@ class CheckpointConfig(Flink1CheckpointConfig):
         self._retained = 1
         self._min_pause = 0
         self._max_concurrent = 1
-        self._tolerable_failures = 0
+        self._tolerable_failures = _UNLIMITED
         self._retention = ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
         self._unaligned = False
         self._force_unaligned = False
@@ -83,7 +83,7 @@ class CheckpointConfig(Flink1CheckpointConfig):
         return self._min_pause
 
     def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
-        """In milliseconds, from the end of one checkpoint to the beginning of the next. No effect yet."""
+        """In milliseconds, from the end of one checkpoint to the barrier of the next."""
         self._min_pause = _at_least("the minimum pause (ms)", min_pause_between_checkpoints, 0)
         return self
 
@@ -91,7 +91,8 @@ class CheckpointConfig(Flink1CheckpointConfig):
         return self._max_concurrent
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
-        """How many checkpoints may be under way at once. No effect yet: always one."""
+        """How many checkpoints may be under way at once. Accepted, but it is always one: the next barrier may be planned
+        as soon as a checkpoint is durable, and a second one before that would only write the same changes twice."""
         self._max_concurrent = _at_least("the number of concurrent checkpoints", max_concurrent_checkpoints, 1)
         return self
 
@@ -101,7 +102,8 @@ class CheckpointConfig(Flink1CheckpointConfig):
         return self._tolerable_failures
 
     def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
-        """How many checkpoints in a row may fail before the job does. No effect yet: a job goes on without."""
+        """How many checkpoints in a row may fail, or take too long, before the job does. Not set: any number, because
+        nothing is lost by it: the next one covers their state and carries their output."""
         what = "the number of tolerable checkpoint failures"
         self._tolerable_failures = _at_least(what, tolerable_checkpoint_failure_number, 0)
         return self
@@ -110,7 +112,7 @@ class CheckpointConfig(Flink1CheckpointConfig):
         return self._tolerable_failures == 0
 
     def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
-        """An older way to say that no, or any number of, failed checkpoints are tolerable. No effect yet."""
+        """An older way to say that no, or any number of, failed checkpoints are tolerable."""
         self._tolerable_failures = 0 if fail_on_checkpointing_errors else _UNLIMITED
         return self
 
@@ -146,7 +148,7 @@ class CheckpointConfig(Flink1CheckpointConfig):
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
-        """Whether checkpoints outlive a cancelled job. No effect yet: those in a given directory always do."""
+        """Whether checkpoints outlive a cancelled job: they do unless this is DELETE_ON_CANCELLATION."""
         if not isinstance(retention_mode, ExternalizedCheckpointRetention):
             raise ConfigurationError(f"the retention is an ExternalizedCheckpointRetention, not {retention_mode!r}")
         self._retention = retention_mode
@@ -211,7 +213,16 @@ class CheckpointConfig(Flink1CheckpointConfig):
         return True
 
     def settings(self) -> CheckpointSettings:
-        return CheckpointSettings(self._interval, self._timeout, self._directory, self._retained, self._mode.name)
+        return CheckpointSettings(
+            self._interval,
+            self._timeout,
+            self._directory,
+            self._retained,
+            self._mode.name,
+            self._min_pause,
+            None if self._tolerable_failures == _UNLIMITED else self._tolerable_failures,
+            self._retention is ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION,
+        )
 
 
 def _at_least(what: str, value: int, least: int) -> int:

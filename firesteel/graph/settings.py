@@ -17,6 +17,9 @@ class CheckpointSettings:
     directory: str | None = None
     retained: int = 1
     mode: str = "EXACTLY_ONCE"  # or AT_LEAST_ONCE
+    min_pause_ms: int = 0
+    tolerable_failures: int | None = None  # in a row; None: any number
+    delete_on_cancellation: bool = False
 
     @property
     def enabled(self) -> bool:

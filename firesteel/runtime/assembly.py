@@ -212,7 +212,7 @@ class Assembly:
         )
         selectors = [edge.key_selector for edge in operator.inputs]
         for function in (getattr(operator.operator, "function", None), *selectors):
-            if isinstance(function, Function) and function not in self.functions:
+            if isinstance(function, Function) and not any(function is known for known in self.functions):
                 try:
                     function.open(context)
                 except Exception as error:

@@ -16,10 +16,10 @@ from firesteel.common import Encoder, RestartStrategies
 from firesteel.connectors.file_sink import FileCommitter
 from firesteel.coordinator import lineage
 from firesteel.coordinator.lineage import JobDirectory
-from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
 from firesteel.datastream.connectors.file_system import FileSink
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.errors import RestoreError, SupersededError
+from firesteel.errors import JobCancelledError, RestoreError, SupersededError
 from firesteel.runtime import snapshots
 from tests.support.local_engine import LocalRun
 from tests.support.slicing import Sliced
@@ -78,6 +78,32 @@ def test_a_checkpoint_that_cannot_be_written_is_dropped_but_its_output_is_not(
     assert len(dropped) == 2
     assert "No space left on device" in dropped[0]
     assert run.job.failures == []
+
+
+def test_a_checkpoint_too_many_that_cannot_be_written_fails_the_job_and_the_restart_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = program(tmp_path, rate=RECORDS / 1.5)
+    env.get_checkpoint_config().set_tolerable_checkpoint_failure_number(1)
+    run = LocalRun(env, str(tmp_path / "checkpoints"))
+    failing_writes(monkeypatch, lambda checkpoint: not run.job.failures)
+    run.run()
+    check_output(tmp_path)
+    assert [type(failure).__name__ for failure in run.job.failures] == ["CheckpointError"]
+    assert "second in a row" in str(run.job.failures[0])
+
+
+@pytest.mark.parametrize("retention", ["DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION"])
+def test_checkpoints_of_a_cancelled_job_are_deleted_if_that_was_asked_for(tmp_path: Path, retention: str) -> None:
+    env = program(tmp_path, rate=RECORDS / 60)
+    config = env.get_checkpoint_config()
+    config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention[retention])
+    run = LocalRun(env, str(tmp_path / "checkpoints"))
+    run.progress.checkpoint = lambda metadata: run.job.cancel()  # type: ignore[method-assign]
+    with pytest.raises(JobCancelledError):
+        run.run()
+    left = list((tmp_path / "checkpoints").rglob("_metadata"))
+    assert bool(left) == (retention == "RETAIN_ON_CANCELLATION")
 
 
 def test_a_checkpoint_that_takes_too_long_is_dropped_and_the_job_goes_on(
