@@ -1,0 +1,134 @@
+"""What a harness puts into a slot: stores that watch for changes in place, and an end of the stream that records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firesteel.errors import SerializationError
+from firesteel.graph.plan import PlannedOperator
+from firesteel.runtime.assembly import Assembly
+from firesteel.runtime.flow import Emitter, Times, Values
+from firesteel.state.store import Store
+from firesteel.testing.watching import Held, MutationError, WatchedStore, is_atomic
+
+FUNCTION = "function"
+"""The uid of the operator that a FunctionHarness is about."""
+
+
+class WatchedAssembly(Assembly):
+    """A slot whose state is watched."""
+
+    def _create_store(self, operator: PlannedOperator) -> Store:
+        return WatchedStore(self._key_groups(operator), str(operator))
+
+    def check_state(self, *, everything: bool) -> None:
+        for operator in self.stores:
+            if isinstance(operator.store, WatchedStore):
+                operator.store.check(everything=everything)
+
+
+class RecordingAssembly(WatchedAssembly):
+    """The slot of a FunctionHarness: the function's output is recorded instead of being sent on."""
+
+    recording: RecordingEmitter
+
+    def _emitter(self, operator: PlannedOperator) -> Emitter:
+        emitter = super()._emitter(operator)
+        if operator.uid == FUNCTION:
+            emitter = self.recording = RecordingEmitter(self.counts[operator.uid], emitter._check)
+        return emitter
+
+
+class RecordingEmitter(Emitter):
+    """Records the function's output and every side output, whether anybody asked for it or not."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.main = Recorder()
+        self.sides: dict[str, Recorder] = {}
+        self.add(self.main)
+
+    @property
+    def tags(self) -> list[str]:
+        return _Every()
+
+    def push_side(self, tag_id: str, values: Values, times: Times) -> None:
+        self._count[1] += len(values)
+        self.sides.setdefault(tag_id, Recorder()).push(values, times)
+
+    def check(self, *, everything: bool) -> None:
+        for recorder in (self.main, *self.sides.values()):
+            recorder.check(everything=everything)
+
+    def forget(self) -> None:
+        """The epoch ends: all that was emitted is on its way, and what happens to the objects matters no more."""
+        for recorder in (self.main, *self.sides.values()):
+            recorder.forget()
+
+
+class _Every(list[str]):
+    def __contains__(self, tag_id: object) -> bool:
+        return True
+
+
+class Recorder:
+    """Takes records as another slot would get them: pickled. Until the epoch ends they may be waiting in a batch, so an
+    object must not be changed after it was emitted."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[Any, int | None]] = []
+        self.watermarks: list[int] = []
+        self.given: list[Held] = []
+        self._marks = (0, 0)  # how many were given by the check before the last one, and by the last one
+
+    def push(self, values: Values, times: Times) -> None:
+        for index, value in enumerate(values):
+            time = None if times is None else times[index]
+            if is_atomic(value):
+                self.records.append((value, time))
+                continue
+            self.given.append(held := hold(value, "emitted"))
+            self.records.append((held.before, time))
+
+    def advance(self, watermark: int) -> None:
+        self.watermarks.append(watermark)
+
+    def idle(self, idle: bool) -> None:
+        """Nobody here waits for others."""
+
+    def forget(self) -> None:
+        self.given.clear()
+        self._marks = (0, 0)
+
+    def check(self, *, everything: bool) -> None:
+        """Raise MutationError if a record was changed after it was emitted: one of the last two calls', or any."""
+        before, last = self._marks
+        suspects = self.given if everything else self.given[before:]
+        self._marks = (last, len(self.given))
+        for held in suspects:
+            if held.changed():
+                self.given.remove(held)
+                raise MutationError(
+                    f"the record {held.before!r:.200} was changed to {held.value!r:.200} after it was emitted. Emitted records "
+                    f"wait in a batch before they are sent on, so the next operator would see the change. Emit a copy, or a "
+                    f"new object each time"
+                )
+
+
+def hold(value: Any, what: str) -> Held:
+    """The value as it is now.
+
+    :raises SerializationError: it cannot be sent to another slot.
+    """
+    try:
+        return Held(value)
+    except Exception as error:
+        raise SerializationError(
+            f"the {what} record {value!r:.300} of type {type(value).__qualname__} cannot be pickled, so it could not be sent "
+            f"from one operator to another: {error}"
+        ) from error
+
+
+def arrived(value: Any) -> Any:
+    """The value as it arrives from another slot."""
+    return value if is_atomic(value) else hold(value, "input").before
