@@ -33,7 +33,7 @@ from firesteel.connectors.base import (
 from firesteel.connectors.dataframe import DataFrame, Schema, SparkFrames, directory_name
 from firesteel.connectors.dataframe_columns import RecordColumns
 from firesteel.connectors.user_code import user_error
-from firesteel.errors import CheckpointError, ConfigurationError
+from firesteel.errors import CheckpointError, ConfigurationError, RestoreError
 
 ROW_GROUP = 64 * 1024
 """Records in memory before they are written."""
@@ -63,6 +63,7 @@ class DataFrameSink(Sink):
         prepared.columns = context.spark.arrow_schema(self.schema)
         prepared.directory = self._place(context)
         os.makedirs(prepared.directory, exist_ok=True)
+        _check_columns(prepared.directory, prepared.columns, context.uid)
         return prepared
 
     def _place(self, context: PrepareContext) -> str:
@@ -260,6 +261,18 @@ class ForeachCommitter(PartsCommitter):
 
     def commit(self, committables: Sequence[Json]) -> None:
         raise NotImplementedError("the checkpoint's number is needed")
+
+
+def _check_columns(directory: str, columns: pyarrow.Schema, uid: str) -> None:
+    """What an earlier start of the job has written will be read with this schema too."""
+    for name in os.listdir(directory):
+        with contextlib.suppress(pyarrow.ArrowInvalid, FileNotFoundError):  # cut short by a crash: it will be swept
+            before = pyarrow.parquet.read_schema(os.path.join(directory, name)).names
+            if before != columns.names:
+                raise RestoreError(
+                    f"sink {uid!r} had the columns {', '.join(before)} when the job was started before (its output is in "
+                    f"{directory}), and has {', '.join(columns.names)} now. Give it another uid(...), or the job another name"
+                )
 
 
 def _unlink(path: str) -> None:

@@ -116,7 +116,7 @@ class DataFrameOperations:
         the machine's speed, and after a failure it may end elsewhere. So use what looks at each record on its own
         (filters, projections, joins with tables), or what can be merged afterwards: partial sums by key, which a
         `key_by(...).reduce(...)` behind it adds up. Rows come in the order that Spark gives them. An epoch without
-        records runs no query; one with records costs a Spark job and a query more, which take some tenths of a second.
+        records runs no query; one with records costs a Spark job and a query more: about 0.2 s on 2 cores.
 
         :param schema: of the records that come in, as for `to_dataframe`.
         :param output_type: declares the type of the rows that go on.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import re
 import shutil
 import tempfile
 import threading
@@ -17,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 
 from firesteel.connectors.dataframe_columns import SPARK_TYPE
-from firesteel.engine import session
+from firesteel.engine import session, spark_private
 from firesteel.engine.scratch import ScratchDir
 from firesteel.errors import ConfigurationError, GraphError
 
@@ -91,7 +92,11 @@ class JobFrames:
 
     def run(self, description: str, action: Callable[[], Any]) -> Any:
         with _job_group(self._session().sparkContext, self._group, description):
-            return action()
+            try:
+                return action()
+            except Exception:
+                self._session()  # raises when the JVM is gone, which explains it better
+                raise
 
 
 def check_frame(frame: Any) -> None:
@@ -99,7 +104,7 @@ def check_frame(frame: Any) -> None:
 
     :raises GraphError: it is neither a DataFrame nor a function, or a DataFrame that cannot be read to its end.
     """
-    if isinstance(frame, DataFrame) and not hasattr(frame, "_jdf"):
+    if isinstance(frame, DataFrame) and not spark_private.is_classic(frame):
         raise GraphError(
             "from_dataframe() cannot read a Spark Connect DataFrame: jobs run on a classic session, and this one lives in "
             "another process. Save it as a table or as files, and read those in the job's session: "
@@ -144,12 +149,15 @@ def struct_type(schema: Any) -> spark.StructType:
     return parsed
 
 
+_GLOB, _ESCAPED = re.compile(r"([{}\[\]*?\\])"), r"\\\1"
+
+
 def read_files(session: SparkSession, files: Sequence[str], schema: spark.StructType) -> DataFrame:
     if not files:
         return session.createDataFrame([], schema)
     reader = session.read.schema(schema).option("datetimeRebaseMode", "CORRECTED")
-    reader = reader.option("__globPaths__", "false")  # a directory's name may have brackets
-    return reader.parquet(*(f"file://{file}" for file in files))
+    # Spark takes paths for patterns. Its option against that, __globPaths__, reads each of n such files n times (4.3.0).
+    return reader.parquet(*(f"file://{_GLOB.sub(_ESCAPED, file)}" for file in files))
 
 
 # -- types ---------------------------------------------------------------------------------------------------

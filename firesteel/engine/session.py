@@ -327,8 +327,9 @@ def acquire(parallelism: int, settings: Mapping[str, str], master: str | None = 
             if usable and _embedded.users > 0:
                 raise ConfigurationError(
                     f"A job of this process is running with Spark master {_embedded.master} and settings "
-                    f"{_embedded.settings}; one with master {master} and settings {dict(settings)} cannot "
-                    "share its Spark. Wait for the first job to end, give both the same settings, or use "
+                    f"{_embedded.settings}, or a DataFrame of to_dataframe() lives there; a job with master {master} "
+                    f"and settings {dict(settings)} cannot share its Spark. Wait for the first job to end (if DataFrames "
+                    "are not needed any more: dataframe.sparkSession.stop()), give both the same settings, or use "
                     "another process."
                 )
             stop_embedded()

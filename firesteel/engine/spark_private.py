@@ -25,7 +25,8 @@ from py4j.protocol import Py4JError
 from pyspark import RDD, SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import NoOpSerializer
-from pyspark.sql import SparkSession, SQLContext
+from pyspark.sql import DataFrame, SparkSession, SQLContext
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.traceback_utils import SCCallSiteSync
 
 GATEWAY_PORT = "PYSPARK_GATEWAY_PORT"
@@ -47,6 +48,11 @@ def connect_session_in_use(environ: Mapping[str, str]) -> str | None:
         if remote.getActiveSession() is not None or remote._get_default_session() is not None:
             return "the active SparkSession is a Spark Connect session"
     return None
+
+
+def is_classic(frame: DataFrame) -> bool:
+    """Whether a DataFrame lives in a JVM of this process, and not behind Spark Connect."""
+    return isinstance(frame, ClassicDataFrame)
 
 
 def active_context() -> SparkContext | None:
