@@ -1,0 +1,126 @@
+"""The examples' functions with inputs, times and failures of the test's choice."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from examples.deduplication import SeenFirst
+from examples.enrichment import WithPlace
+from examples.metrics import READINGS as TEMPERATURES
+from examples.metrics import Plausible
+from examples.rising_temperature import RISING_FOR, KeepsRising
+from examples.silent_sensor import Silence, silent_sensors
+from examples.temperature_alert import LIMIT, by_class, by_function
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.testing import FunctionHarness, GraphHarness, run_locally
+
+READINGS = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from([-20.0, -5.0, 0.0, 5.0, 9.5, 10.0, 20.0])), max_size=40
+)
+
+
+def environment() -> StreamExecutionEnvironment:
+    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+
+
+def alerts_by_hand(readings: list[tuple[str, float]]) -> list[tuple[str, float, float]]:
+    last: dict[str, float] = {}
+    found = []
+    for sensor, temperature in readings:
+        if sensor in last and abs(temperature - last[sensor]) > LIMIT:
+            found.append((sensor, last[sensor], temperature))
+        last[sensor] = temperature
+    return found
+
+
+@given(READINGS, st.integers(0, 2**32))
+def test_both_temperature_alerts_agree_however_epochs_are_cut(readings: list[tuple[str, float]], seed: int) -> None:
+    by_sensor = [[alert for alert in alerts_by_hand(readings) if alert[0] == sensor] for sensor in "abc"]
+    for program in (by_class, by_function):
+        env = environment()
+        found = run_locally(env, program(env.from_collection(readings)), seed=seed)
+        assert [[alert for alert in found if alert[0] == sensor] for sensor in "abc"] == by_sensor
+
+
+def test_an_event_is_let_through_again_when_its_id_was_forgotten() -> None:
+    with FunctionHarness(SeenFirst(), key_selector=lambda event: event[0]) as harness:
+        harness.process(("e1", 1)).advance_clock(30 * 60_000).process(("e1", 2))
+        assert harness.output() == [("e1", 1)]
+        harness.advance_clock(30 * 60_000).process(("e1", 3))  # an hour after the first: repeats did not prolong it
+        assert harness.output() == [("e1", 1), ("e1", 3)]
+
+
+def test_a_sensor_is_missed_two_seconds_after_its_last_reading_and_only_once() -> None:
+    with FunctionHarness(Silence(), key_selector=lambda sensor: sensor) as harness:
+        harness.process("oven").process("cellar").advance_clock(1_500).process("oven").advance_clock(1_999)
+        assert harness.output() == ["nothing heard of the cellar for two seconds"]
+        harness.advance_clock(1)
+        assert harness.take()[1:] == ["nothing heard of the oven for two seconds"]
+        harness.advance_clock(60_000)
+        assert harness.output() == []
+
+
+def test_silence_is_noticed_after_a_restart_as_well() -> None:
+    env = environment()
+    silent = silent_sensors(env.from_collection(["oven", "oven", "oven"]))
+    with GraphHarness(env, collect=silent, epoch_records=1, checkpoint_every=1) as harness:
+        harness.step()
+        harness.fail().advance_clock(2_000).step()
+        assert harness.results() == ["nothing heard of the oven for two seconds"]
+
+
+def rises_by_hand(readings: list[tuple[str, int, float]]) -> list[int]:
+    """When the rises began that no fall ended within ten seconds, of one sensor."""
+    found: list[int] = []
+    since, last = None, None
+    for _, time, temperature in readings:
+        if last is not None and temperature > last and since is None:
+            since = time
+        elif last is not None and temperature <= last and since is not None:
+            found += [since] if time - since >= RISING_FOR else []
+            since = None
+        last = temperature
+    return found if since is None else [*found, since]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 6_000), st.sampled_from([1.0, 2.0, 3.0, 4.0])), max_size=25),
+    st.lists(st.booleans(), min_size=25, max_size=25),
+)
+def test_each_long_rise_is_reported_once_however_late_watermarks_come(
+    steps: list[tuple[int, float]], watermarks: list[bool]
+) -> None:
+    times = accumulate(delay for delay, _ in steps)
+    readings = [("oven", time, temperature) for time, (_, temperature) in zip(times, steps, strict=True)]
+    with FunctionHarness(KeepsRising(), key_selector=lambda reading: reading[0]) as harness:
+        for reading, now in zip(readings, watermarks, strict=False):
+            harness.process(reading, reading[1])
+            if now:
+                harness.watermark(reading[1] - 1)
+        harness.end_of_input()
+        assert harness.output() == [f"oven has been rising since {time}" for time in rises_by_hand(readings)]
+
+
+@pytest.mark.parametrize("places_first", [True, False])
+def test_enrichment_is_the_same_whichever_stream_comes_first(places_first: bool) -> None:
+    selectors = (lambda reading: reading[0], lambda known: known[0])
+    with FunctionHarness(WithPlace(), key_selector=selectors) as harness:
+        if places_first:
+            harness.process2(("s1", "kitchen"))
+        harness.process1(("s1", 20.0)).process1(("s2", 12.5)).process1(("s1", 21.5))
+        harness.process2(("s1", "kitchen"))
+        assert harness.output() == [("s1", "kitchen", 20.0), ("s1", "kitchen", 21.5)]
+        assert harness.state("waiting") == {"s2": [12.5]}
+
+
+def test_metrics_are_reported_under_their_names() -> None:
+    with FunctionHarness(Plausible(), parameters={"highest": "200"}) as harness:
+        harness.process_all(TEMPERATURES)
+        reported = harness.metrics()
+    assert reported["dropped"] == 2
+    assert reported["limit"] == 200
+    assert reported["readings.kept"]["count"] == 4
