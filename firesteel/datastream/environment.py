@@ -63,6 +63,7 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
         self._changelog: bool | None = None
         self._job_name = DEFAULT_JOB_NAME
         self._epoch_target_ms = 1000
+        self._heartbeat_timeout_ms = 50_000
         self._spark: dict[str, str] = {}
         self._progress: bool | None = None
         if configuration is not None:
@@ -157,6 +158,11 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
     def set_epoch_target_duration(self, milliseconds: int) -> StreamExecutionEnvironment:
         """How long an epoch should take, which is how long records wait (`firesteel.epoch.target-duration`)."""
         self._epoch_target_ms = check_positive("the epoch's target duration (ms)", milliseconds)
+        return self
+
+    def set_heartbeat_timeout(self, milliseconds: int) -> StreamExecutionEnvironment:
+        """After how much silence a slot counts as hanging and is replaced (`heartbeat.timeout`). It speaks every second."""
+        self._heartbeat_timeout_ms = check_positive("the heartbeat timeout (ms)", milliseconds)
         return self
 
     def show_progress(self, shown: bool | None = True) -> StreamExecutionEnvironment:
@@ -378,6 +384,7 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
             checkpoints=self._checkpoints.settings(),
             restart=self._restart,
             epoch_target_ms=self._epoch_target_ms,
+            heartbeat_timeout_ms=self._heartbeat_timeout_ms,
             master=self._spark.get("spark.master"),
             spark={key: value for key, value in self._spark.items() if key != "spark.master"},
             parameters=self._config.get_global_job_parameters(),

@@ -117,6 +117,7 @@ _OPTIONS: dict[str, Callable[[StreamExecutionEnvironment, str], Any]] = {
     "python.client.executable": lambda env, v: env.set_python_executable(v),
     "python.requirements": lambda env, v: env.set_python_requirements(v),
     "python.archives": lambda env, v: env.add_python_archive(v),
+    "heartbeat.timeout": lambda env, v: env.set_heartbeat_timeout(parse_duration_ms(v)),
     "firesteel.epoch.target-duration": lambda env, v: env.set_epoch_target_duration(parse_duration_ms(v)),
     "firesteel.progress": lambda env, v: env.show_progress(to_bool(v)),
 }

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,8 +21,11 @@ _AUTHENTICATION_S = 10.0
 class ControlServer:
     """Listens for slots of one job and passes on what those of the current incarnation say."""
 
-    def __init__(self, host: str, key: bytes) -> None:
+    def __init__(self, host: str, key: bytes, heartbeat_timeout_s: float = 50.0) -> None:
         self._key = key
+        self._silence_s = heartbeat_timeout_s
+        self._heard: dict[int, tuple[float, int]] = {}  # slot -> when it last said something, its process
+        self._closed = threading.Event()
         self._listener = socket.create_server((host, 0))
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
         self._incarnation = 0
@@ -28,6 +34,7 @@ class ControlServer:
         self._failure: dict[str, Any] | None = None
         self._changed = threading.Condition()
         threading.Thread(target=self._accept, name="control-accept", daemon=True).start()
+        threading.Thread(target=self._watch, name="control-watch", daemon=True).start()
 
     def expect(self, incarnation: int, on_message: Listener) -> None:
         """A new incarnation: only its slots count from now on."""
@@ -54,6 +61,7 @@ class ControlServer:
             return self._failure
 
     def close(self) -> None:
+        self._closed.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept(), which close() alone does not
         self._listener.close()
@@ -88,6 +96,7 @@ class ControlServer:
             if hello["incarnation"] != self._incarnation:
                 break
             message["slot"] = slot
+            self._heard[slot] = time.monotonic(), hello["pid"]  # from the first heartbeat on, after restoring its state
             ended = ended or message["type"] == "bye"
             if message["type"] == "failed":
                 with self._changed:
@@ -101,7 +110,23 @@ class ControlServer:
         with self._changed:
             if self._slots.get(slot) is messages:
                 del self._slots[slot]
+                self._heard.pop(slot, None)
             self._changed.notify_all()
+
+    def _watch(self) -> None:
+        """A slot that hangs (stopped, or stuck in a call that holds Python's lock) would keep its epoch waiting for ever.
+        It is killed, which the epoch notices."""
+        while not self._closed.wait(min(1.0, self._silence_s / 4)):
+            for slot, (heard, pid) in list(self._heard.items()):
+                silent = time.monotonic() - heard
+                if silent > self._silence_s:
+                    why = f"slot {slot} (process {pid}) has not been heard of for {silent:.0f} s and was killed: it hung"
+                    with self._changed:
+                        self._failure = self._failure or {"kind": "SlotLostError", "message": why}
+                        self._heard.pop(slot, None)
+                        self._changed.notify_all()
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
 
 
 def _ignore(_: dict[str, Any]) -> None:

@@ -226,7 +226,7 @@ class SparkEngine:
             self._handle = handle
             self._chain = LevelChain(self._handle.sc, self._plan.slots, self._group)
         if self._control is None:
-            self._control = ControlServer("127.0.0.1", self._key)
+            self._control = ControlServer("127.0.0.1", self._key, self._settings.heartbeat_timeout_ms / 1000)
         assert self._chain is not None
         return self._chain
 

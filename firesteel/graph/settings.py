@@ -34,6 +34,7 @@ class JobSettings:
     checkpoints: CheckpointSettings = CheckpointSettings()
     restart: RestartStrategyConfiguration = field(default_factory=RestartStrategies.fall_back_restart)
     epoch_target_ms: int = 1000
+    heartbeat_timeout_ms: int = 50_000
     master: str | None = None
     spark: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)  # what functions see as job parameters

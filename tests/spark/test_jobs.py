@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections import Counter
 from dataclasses import dataclass
@@ -173,3 +174,19 @@ def test_sparks_ui_tells_the_story(env: StreamExecutionEnvironment) -> None:
     last = jobs.apply(0)
     names = [store.lastStageAttempt(last.stageIds().apply(i)).name() for i in range(last.stageIds().size())]
     assert sorted(names) == ["level 0: numbers", "level 1: highest + Print to Std. Out"]
+
+
+def test_a_slot_that_hangs_is_noticed_and_replaced(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    marker = str(tmp_path / "hung once")
+
+    class HangsOnce(MapFunction):
+        def map(self, value: int) -> int:
+            if value == 40_000 and not os.path.exists(marker):
+                with open(marker, "w"):
+                    os.kill(os.getpid(), signal.SIGSTOP)
+            return value
+
+    env.enable_checkpointing(100).set_heartbeat_timeout(3000)
+    with env.from_sequence(1, 50_000).map(HangsOnce()).execute_and_collect("hangs once") as results:
+        assert sorted(results) == list(range(1, 50_001))
+    assert os.path.exists(marker)
