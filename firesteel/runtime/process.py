@@ -102,11 +102,29 @@ class ProcessLoop:
             raise on_record(self.operator, value, error) from error
         finally:
             context.time = None
+        if not tags and OutputTag.exist():  # the function has just made its first one
+            out = _split(out, self.emitter)
         out.push(timed=times is not None)
 
 
 class _Unkeyed:
     key = None
+
+
+def _push(values: list[Any], emitter: Emitter) -> None:
+    if OutputTag.exist():  # the function has just made its first one
+        out = Output(emitter)
+        out.add(values, None)
+        out.push(timed=False)
+    elif values:
+        emitter.push(values, None)
+
+
+def _split(out: Output, emitter: Emitter) -> Output:
+    split = Output(emitter)
+    for value, time in zip(out.values, out.times, strict=True):
+        split.add((value,), time)
+    return split
 
 
 def _nothing(value: Any) -> None:
@@ -132,8 +150,7 @@ def _short_loop(
                     extend(results)
         except Exception as error:
             raise on_record(operator, value, error) from error
-        if out:
-            emitter.push(out, None)
+        _push(out, emitter)
 
     if keyed is None:
         return unkeyed_loop
@@ -151,7 +168,6 @@ def _short_loop(
                     extend(results)
         except Exception as error:
             raise on_record(operator, value, error) from error
-        if out:
-            emitter.push(out, None)
+        _push(out, emitter)
 
     return keyed_loop
