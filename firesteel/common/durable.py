@@ -10,7 +10,7 @@ from firesteel.common.crashpoints import crash_point
 def write_durable(path: str, data: bytes) -> None:
     """Create a file that must not exist yet, synced together with its directory."""
     with open(path, "xb") as file:
-        crash_point("durable-file-empty")
+        crash_point("durable-file-empty", file, data)
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -36,6 +36,8 @@ Watermark.MAX_WATERMARK = Watermark(2**63 - 1)
 
 
 class TimestampAssigner(ABC):
+    """Gives the event time of a record."""
+
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         """The event time of a record, in milliseconds since 1970.

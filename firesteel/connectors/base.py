@@ -47,6 +47,7 @@ class ReaderContext:
     incarnation: int
     subtask: int
     parallelism: int
+    directory: str = ""  # the job's own, as the driver knows it
 
 
 WriterContext = ReaderContext
@@ -59,6 +60,7 @@ class CommitterContext:
     job_id: str
     uid: str
     incarnation: int
+    directory: str = ""  # the job's own, as slots know it
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,28 @@ class Source(ABC):
 
 
 class SinkWriter(ABC):
-    """A slot's half of a sink."""
+    """A slot's half of a sink.
+
+    It can have operator state, as a `CheckpointedFunction` has: `initialize_state` is called once, before the first
+    `write`, and `snapshot_state` at every barrier of a checkpoint, after `prepare_commit`.
+    """
+
+    def initialize_state(self, context: Any) -> None:  # noqa: B027  an optional hook
+        """
+        :param context: a `FunctionInitializationContext`, which gives out operator state and what was in it.
+        """
+
+    def snapshot_state(self, context: Any) -> None:  # noqa: B027  an optional hook
+        """Put into the states what must survive.
+
+        :param context: a `FunctionSnapshotContext`, valid during the call only.
+        """
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:  # noqa: B027  an optional hook
+        """The checkpoint is complete. Heard of in a later epoch only; committing is the committer's business."""
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:  # noqa: B027  an optional hook
+        """The checkpoint was dropped; its committables are carried into the next one."""
 
     @abstractmethod
     def write(self, values: Sequence[Any]) -> None:

@@ -1,10 +1,13 @@
-"""Settings of the file sink: how its files are named and how large they get."""
+"""Settings of the file sink: how its files are named, and that they are not compacted."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from firesteel.connectors.file_sink_rolling import RollingPolicy
 from firesteel.errors import ConfigurationError
+
+__all__ = ["FileCompactStrategy", "FileCompactor", "OutputFileConfig", "RollingPolicy"]
 
 
 @dataclass(frozen=True)
@@ -51,24 +54,52 @@ class OutputFileConfig:
 
 
 @dataclass(frozen=True)
-class RollingPolicy:
-    """When a writer starts a new file: at every checkpoint, and before it when one has `part_size` bytes.
+class FileCompactStrategy:
+    """When files would be put together. Programs can say it; `enable_compact` refuses."""
 
-    Flink's time limits are about files that stay open over many checkpoints. None does here, so they are
-    accepted and have no effect.
-    """
-
-    part_size: int | None
+    num_checkpoints_before_compaction: int = -1
+    size_threshold: int = -1
+    num_compact_threads: int = 1
 
     @staticmethod
-    def default_rolling_policy(
-        part_size: int = 128 * 1024 * 1024, rollover_interval: int = 60_000, inactivity_interval: int = 60_000
-    ) -> RollingPolicy:
-        if part_size < 1:
-            raise ConfigurationError(f"part_size must be at least 1 byte, but is {part_size}")
-        return RollingPolicy(part_size)
+    def builder() -> FileCompactStrategy.Builder:
+        return FileCompactStrategy.Builder()
+
+    class Builder:
+        """Collects the settings of a FileCompactStrategy."""
+
+        def __init__(self) -> None:
+            self._checkpoints, self._size, self._threads = -1, -1, 1
+
+        def enable_compaction_on_checkpoint(
+            self, num_checkpoints_before_compaction: int
+        ) -> FileCompactStrategy.Builder:
+            self._checkpoints = num_checkpoints_before_compaction
+            return self
+
+        def set_size_threshold(self, size_threshold: int) -> FileCompactStrategy.Builder:
+            self._size = size_threshold
+            return self
+
+        def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
+            self._threads = num_compact_threads
+            return self
+
+        def build(self) -> FileCompactStrategy:
+            return FileCompactStrategy(self._checkpoints, self._size, self._threads)
+
+
+@dataclass(frozen=True)
+class FileCompactor:
+    """How files would be put together."""
+
+    kind: str
+    file_delimiter: bytes | None = None
 
     @staticmethod
-    def on_checkpoint_rolling_policy() -> RollingPolicy:
-        """One file per subtask and checkpoint, however large."""
-        return RollingPolicy(None)
+    def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
+        return FileCompactor("concat", file_delimiter)
+
+    @staticmethod
+    def identical_file_compactor() -> FileCompactor:
+        return FileCompactor("identical")

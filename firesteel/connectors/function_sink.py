@@ -18,8 +18,8 @@ class SinkFunctionSink(Sink):
     """Calls a `SinkFunction` or a plain function of one argument with every record, in the slot.
 
     At least once: after a failure, records since the last checkpoint come again. A function that keeps records back,
-    to send several at once, defines `flush()`: it is called at the end of every epoch, before a checkpoint counts them
-    as done.
+    to send several at once, is a `CheckpointedFunction` too and puts them into operator state; or it defines `flush()`,
+    which is called at the end of every epoch, before a checkpoint counts them as done.
     """
 
     def __init__(self, function: Any) -> None:
@@ -34,10 +34,25 @@ class SinkFunctionSink(Sink):
 class FunctionWriter(SinkWriter):
     def __init__(self, function: Any, context: WriterContext) -> None:
         self._function = function
-        self._uid = context.uid
+        self._context, self._uid = context, context.uid
         self._invoke = _invocation(function)
-        if callable(getattr(function, "open", None)):
-            self._call(lambda: function.open(FunctionContext(context, "sink function")), "in open()")
+        if not self._has("initialize_state"):
+            self._open()
+
+    def initialize_state(self, context: Any) -> None:
+        if self._has("initialize_state"):
+            self._call(lambda: self._function.initialize_state(context), "in initialize_state()")
+            self._open()
+
+    def snapshot_state(self, context: Any) -> None:
+        if self._has("snapshot_state"):
+            self._call(lambda: self._function.snapshot_state(context), "in snapshot_state()")
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self._notify("notify_checkpoint_complete", checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self._notify("notify_checkpoint_aborted", checkpoint_id)
 
     def write(self, values: Sequence[Any]) -> None:
         invoke = self._invoke
@@ -49,12 +64,24 @@ class FunctionWriter(SinkWriter):
             raise user_error(error, f"on the record {value!r:.500}") from error
 
     def flush(self) -> None:
-        if callable(getattr(self._function, "flush", None)):
+        if self._has("flush"):
             self._call(self._function.flush, "in flush()")
 
     def close(self) -> None:
-        if callable(getattr(self._function, "close", None)):
+        if self._has("close"):
             self._call(self._function.close, "in close()")
+
+    def _open(self) -> None:
+        if self._has("open"):
+            context = FunctionContext(self._context, "sink function")
+            self._call(lambda: self._function.open(context), "in open()")
+
+    def _notify(self, method: str, checkpoint: int) -> None:
+        if self._has(method):
+            self._call(lambda: getattr(self._function, method)(checkpoint), f"in {method}()")
+
+    def _has(self, method: str) -> bool:
+        return callable(getattr(self._function, method, None))
 
     def _call(self, hook: Callable[[], None], where: str) -> None:
         try:

@@ -25,6 +25,11 @@ class CallableSource(DriverSource):
             raise GraphError(
                 f"add_source() takes a SourceFunction or a function that yields records, not {function!r:.200}"
             )
+        if callable(getattr(function, "snapshot_state", None)):
+            raise GraphError(
+                f"add_source() cannot take a CheckpointedFunction such as {function!r:.200}: a function that pushes records is "
+                f"no part of checkpoints. Derive from Source, whose positions are, and use from_source()"
+            )
         self.function = function
 
     def __getstate__(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class FunctionContext:
         if name.startswith("_"):
             raise AttributeError(name)
         raise StateError(
-            f"{self._kind} {self._context.uid!r} uses {name}() of its context, but a {self._kind} has no state and no "
+            f"{self._kind} {self._context.uid!r} uses {name}() of its context, but a {self._kind} has no keyed state and no "
             f"metrics. Keep them in a map() or process() beside it"
         )
 

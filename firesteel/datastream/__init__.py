@@ -1,26 +1,46 @@
 """PyFlink's DataStream API: what users import."""
 
+from firesteel.connectors.two_phase_commit import TransactionContext, TwoPhaseCommitSinkFunction
+from firesteel.connectors.write_ahead import CheckpointCommitter, GenericWriteAheadSink
 from firesteel.datastream.checkpoint_config import CheckpointConfig, CheckpointingMode
 from firesteel.datastream.checkpoint_storage import (
     CheckpointStorage,
     FileSystemCheckpointStorage,
     JobManagerCheckpointStorage,
 )
+from firesteel.datastream.checkpointed_function import (
+    CheckpointedFunction,
+    CheckpointListener,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    RawStateOutput,
+)
 from firesteel.datastream.collecting import CloseableIterator
-from firesteel.datastream.data_stream import ConnectedStreams, DataStream, DataStreamSink, KeyedStream
+from firesteel.datastream.data_stream import (
+    BroadcastConnectedStream,
+    BroadcastStream,
+    ConnectedStreams,
+    DataStream,
+    DataStreamSink,
+    KeyedStream,
+)
 from firesteel.datastream.environment import StreamExecutionEnvironment
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from firesteel.datastream.flink1_environment import ExternalizedCheckpointCleanup, TimeCharacteristic
 from firesteel.datastream.functions import (
     AggregateFunction,
+    BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
     FilterFunction,
     FlatMapFunction,
     Function,
+    KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    KeyedStateFunction,
     KeySelector,
     MapFunction,
     Partitioner,
@@ -35,10 +55,13 @@ from firesteel.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
 from firesteel.datastream.state import (
     AggregatingState,
     AggregatingStateDescriptor,
+    BroadcastState,
     ListState,
     ListStateDescriptor,
     MapState,
     MapStateDescriptor,
+    OperatorStateStore,
+    ReadOnlyBroadcastState,
     ReducingState,
     ReducingStateDescriptor,
     StateTtlConfig,
@@ -47,8 +70,11 @@ from firesteel.datastream.state import (
 )
 from firesteel.datastream.state_backend import (
     EmbeddedRocksDBStateBackend,
+    FsStateBackend,
     HashMapStateBackend,
+    MemoryStateBackend,
     PredefinedOptions,
+    RocksDBStateBackend,
     StateBackend,
 )
 from firesteel.datastream.time_domain import TimeDomain
@@ -58,8 +84,15 @@ __all__ = [
     "AggregateFunction",
     "AggregatingState",
     "AggregatingStateDescriptor",
+    "BroadcastConnectedStream",
+    "BroadcastProcessFunction",
+    "BroadcastState",
+    "BroadcastStream",
+    "CheckpointCommitter",
     "CheckpointConfig",
+    "CheckpointListener",
     "CheckpointStorage",
+    "CheckpointedFunction",
     "CheckpointingMode",
     "CloseableIterator",
     "CoFlatMapFunction",
@@ -69,16 +102,23 @@ __all__ = [
     "DataStream",
     "DataStreamSink",
     "EmbeddedRocksDBStateBackend",
+    "ExternalizedCheckpointCleanup",
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
     "FilterFunction",
     "FlatMapFunction",
+    "FsStateBackend",
     "Function",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
+    "GenericWriteAheadSink",
     "HashMapStateBackend",
     "JobManagerCheckpointStorage",
     "KeySelector",
+    "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
+    "KeyedStateFunction",
     "KeyedStream",
     "ListState",
     "ListStateDescriptor",
@@ -86,13 +126,18 @@ __all__ = [
     "MapState",
     "MapStateDescriptor",
     "MemorySize",
+    "MemoryStateBackend",
+    "OperatorStateStore",
     "OutputTag",
     "Partitioner",
     "PredefinedOptions",
     "ProcessFunction",
+    "RawStateOutput",
+    "ReadOnlyBroadcastState",
     "ReduceFunction",
     "ReducingState",
     "ReducingStateDescriptor",
+    "RocksDBStateBackend",
     "RuntimeContext",
     "RuntimeExecutionMode",
     "SinkFunction",
@@ -101,8 +146,11 @@ __all__ = [
     "StateBackend",
     "StateTtlConfig",
     "StreamExecutionEnvironment",
+    "TimeCharacteristic",
     "TimeDomain",
     "TimerService",
+    "TransactionContext",
+    "TwoPhaseCommitSinkFunction",
     "ValueState",
     "ValueStateDescriptor",
 ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from firesteel.common.typeinfo import PickledBytesTypeInfo, TupleTypeInfo, TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.connectors.base import Sink
 from firesteel.connectors.function_sink import SinkFunctionSink
 from firesteel.connectors.print_sink import PrintSink
+from firesteel.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream, check_descriptors
 from firesteel.datastream.collecting import CloseableIterator
 from firesteel.datastream.dataframes import DataFrameOperations
 from firesteel.datastream.described import DataStreamSink, Described
@@ -47,7 +48,8 @@ if TYPE_CHECKING:
     from firesteel.common.execution_config import ExecutionConfig
     from firesteel.datastream.environment import StreamExecutionEnvironment
 
-__all__ = ["CloseableIterator", "ConnectedStreams", "DataStream", "DataStreamSink", "KeyedStream"]
+__all__ = ["BroadcastConnectedStream", "BroadcastStream", "CloseableIterator", "ConnectedStreams", "DataStream"]
+__all__ += ["DataStreamSink", "KeyedStream"]
 
 Self = TypeVar("Self", bound="DataStream")
 
@@ -199,8 +201,17 @@ class DataStream(DataFrameOperations, Flink1Stream, Described):
         inputs = tuple(i for stream in (self, *streams) for i in stream._unkeyed())
         return DataStream(self._environment, inputs, type_info or Types.PICKLED_BYTE_ARRAY())
 
-    def connect(self, ds: DataStream) -> ConnectedStreams:
+    @overload
+    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
         """This stream and another, for functions over both that share state."""
+        if isinstance(ds, BroadcastStream):
+            self._check_other("connect", ds.input_stream)
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         self._check_other("connect", ds)
         return ConnectedStreams(self, ds)
 
@@ -241,15 +252,26 @@ class DataStream(DataFrameOperations, Flink1Stream, Described):
         """Send all records to the first subtask of the next operator."""
         return self._spread(Partitioning.GLOBAL)
 
+    @overload
+    def broadcast(self) -> DataStream: ...
+
+    @overload
+    def broadcast(
+        self, broadcast_state_descriptor: MapStateDescriptor, *other_broadcast_state_descriptors: MapStateDescriptor
+    ) -> BroadcastStream: ...
+
     def broadcast(
         self,
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
-    ) -> DataStream:
-        """Send every record to all subtasks of the next operator."""
-        if broadcast_state_descriptor is not None or other_broadcast_state_descriptors:
-            raise GraphError("broadcast state is not supported yet: call broadcast() without descriptors")
-        return self._spread(Partitioning.BROADCAST)
+    ) -> DataStream | BroadcastStream:
+        """Send every record to all subtasks of the next operator. With descriptors they fill broadcast state there: give
+        the result to `connect` of another stream."""
+        stream = self._spread(Partitioning.BROADCAST)
+        if broadcast_state_descriptor is None and not other_broadcast_state_descriptors:
+            return stream
+        descriptors = check_descriptors((broadcast_state_descriptor, *other_broadcast_state_descriptors))
+        return BroadcastStream(stream, descriptors)
 
     def partition_custom(
         self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Callable[[Any], Any] | KeySelector

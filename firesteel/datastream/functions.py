@@ -6,6 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from firesteel.datastream.broadcast_functions import (
+    BaseBroadcastProcessFunction,
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedStateFunction,
+)
 from firesteel.datastream.process_functions import (
     CoProcessFunction,
     KeyedCoProcessFunction,
@@ -17,6 +23,8 @@ from firesteel.datastream.timerservice import TimerService
 
 __all__ = [
     "AggregateFunction",
+    "BaseBroadcastProcessFunction",
+    "BroadcastProcessFunction",
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
@@ -24,8 +32,10 @@ __all__ = [
     "FlatMapFunction",
     "Function",
     "KeySelector",
+    "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
+    "KeyedStateFunction",
     "KeyedStateStore",
     "MapFunction",
     "NullByteKeySelector",
@@ -40,6 +50,8 @@ __all__ = [
 
 
 class MapFunction(Function):
+    """One output for each input."""
+
     @abstractmethod
     def map(self, value: Any) -> Any:
         """One output for one input."""
@@ -58,6 +70,8 @@ class CoMapFunction(Function):
 
 
 class FlatMapFunction(Function):
+    """Any number of outputs for each input."""
+
     @abstractmethod
     def flat_map(self, value: Any) -> Iterable[Any] | None:
         """Any number of outputs for one input: yield them, or return an iterable or None."""
@@ -76,12 +90,16 @@ class CoFlatMapFunction(Function):
 
 
 class FilterFunction(Function):
+    """Decides which inputs are kept."""
+
     @abstractmethod
     def filter(self, value: Any) -> bool:
         """Whether the input is kept."""
 
 
 class ReduceFunction(Function):
+    """Combines two values into one of the same kind."""
+
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
         """Combine the reduction so far with a new input."""
@@ -108,6 +126,8 @@ class AggregateFunction(Function):
 
 
 class KeySelector(Function):
+    """Gives the key of a record."""
+
     @abstractmethod
     def get_key(self, value: Any) -> Any:
         """The key of an input. Must give the same key for the same input, always."""
@@ -121,6 +141,8 @@ class NullByteKeySelector(KeySelector):
 
 
 class Partitioner(Function):
+    """Chooses the subtask that a record goes to."""
+
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:
         """The subtask that gets the record of that key: from 0 to below `num_partitions`."""

@@ -17,7 +17,6 @@ from firesteel.datastream.functions import (
     ReduceFunction,
 )
 from firesteel.datastream.given import OutputType, check_function
-from firesteel.datastream.state import MapStateDescriptor
 from firesteel.datastream.with_state import (
     FilterWithState,
     FlatMapWithState,
@@ -106,11 +105,7 @@ class KeyedStream(DataStream):
     def global_(self) -> NoReturn:
         raise self._spread_already("global_")
 
-    def broadcast(
-        self,
-        broadcast_state_descriptor: MapStateDescriptor | None = None,
-        *other_broadcast_state_descriptors: MapStateDescriptor,
-    ) -> NoReturn:
+    def broadcast(self, *args: Any) -> NoReturn:
         raise self._spread_already("broadcast")
 
     def partition_custom(

@@ -1,4 +1,5 @@
-"""Keyed state as functions see it: descriptors name it, handles read and write it for the current key."""
+"""State as functions see it: descriptors name it, handles read and write it. Keyed state is that of the current key,
+operator state that of the subtask."""
 
 from __future__ import annotations
 
@@ -14,11 +15,14 @@ __all__ = [
     "AggregatingState",
     "AggregatingStateDescriptor",
     "AppendingState",
+    "BroadcastState",
     "ListState",
     "ListStateDescriptor",
     "MapState",
     "MapStateDescriptor",
     "MergingState",
+    "OperatorStateStore",
+    "ReadOnlyBroadcastState",
     "ReducingState",
     "ReducingStateDescriptor",
     "State",
@@ -147,6 +151,84 @@ class MapState(State, Generic[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         return iter(self.keys())
+
+
+class ReadOnlyBroadcastState(State, Generic[K, V]):
+    """A map that is the same on every subtask, as the side that is not broadcast sees it. It cannot be changed here; the
+    values must not be changed in place."""
+
+    @abstractmethod
+    def get(self, key: K) -> V | None:
+        """The value under this map key, None when there is none."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool: ...
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]: ...
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]: ...
+
+    @abstractmethod
+    def values(self) -> Iterable[V]: ...
+
+    @abstractmethod
+    def is_empty(self) -> bool: ...
+
+    def __getitem__(self, key: K) -> V | None:
+        return self.get(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+
+class BroadcastState(ReadOnlyBroadcastState[K, V]):
+    """A map that is the same on every subtask, as the broadcast side sees it.
+
+    Every subtask has its own copy and gets every broadcast record. They stay the same as long as what is done with a
+    record depends on the record and on the map only; nobody checks that.
+    """
+
+    @abstractmethod
+    def put(self, key: K, value: V) -> None: ...
+
+    @abstractmethod
+    def put_all(self, dict_value: Mapping[K, V]) -> None: ...
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Remove the entry; nothing happens when there is none."""
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)
+
+
+class OperatorStateStore(ABC):
+    """Gives out operator state by its descriptor: that of a subtask, whichever keys it has. To be asked in
+    `initialize_state` of a `CheckpointedFunction`.
+
+    The kinds differ in who gets what when a checkpoint is restored.
+    """
+
+    @abstractmethod
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """A map that the function keeps the same on all subtasks. When the parallelism changes, everybody gets a copy."""
+
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list. When the parallelism changes, those of all subtasks are put together and split evenly."""
+
+    @abstractmethod
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list of which every subtask is given the elements of all, whether the parallelism changes or not. So take
+        out what is this subtask's before the next checkpoint, or the elements multiply."""
 
 
 class StateDescriptor(ABC):

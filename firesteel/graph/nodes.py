@@ -88,6 +88,14 @@ class CoProcess:
 
 
 @dataclass(frozen=True)
+class BroadcastProcess:
+    """A BroadcastProcessFunction, or a KeyedBroadcastProcessFunction when the first input is keyed."""
+
+    function: Any
+    descriptors: tuple[Any, ...]  # of the broadcast states that records of the second input fill
+
+
+@dataclass(frozen=True)
 class AssignTimestamps:
     """Timestamps and watermarks by a WatermarkStrategy, in the place of whatever there were."""
 
@@ -135,6 +143,7 @@ Operator = (
     | CoMap
     | CoFlatMap
     | CoProcess
+    | BroadcastProcess
     | AssignTimestamps
     | Read
     | Write

@@ -27,6 +27,15 @@ class CheckpointSettings:
 
 
 @dataclass(frozen=True)
+class StartSettings:
+    """From which checkpoint a job starts. Its own newest one, if there is one, unless something else is said here."""
+
+    restore_from: str | None = None  # a checkpoint's directory or _metadata file, of this or of any other job
+    allow_non_restored_state: bool = False  # state of operators that the program does not have any more is given up
+    must_resume: bool = False  # the job has to have a checkpoint: it is an error if it would start from nothing
+
+
+@dataclass(frozen=True)
 class JobSettings:
     """A job's settings, resolved."""
 
@@ -39,3 +48,4 @@ class JobSettings:
     spark: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)  # what functions see as job parameters
     progress: bool | None = None  # None: when standard error is a terminal
+    start: StartSettings = StartSettings()

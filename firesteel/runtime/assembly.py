@@ -17,18 +17,23 @@ from firesteel.graph import nodes
 from firesteel.graph.keys import KeyGroups, groups_of
 from firesteel.graph.plan import JobPlan, PlannedEdge, PlannedOperator
 from firesteel.metrics import SlotMetrics
+from firesteel.runtime.broadcast import BroadcastStates, ReadOnlyContext
 from firesteel.runtime.callables import resolve_partitioner, resolve_selector
 from firesteel.runtime.context import FunctionContext, SlotRuntimeContext
 from firesteel.runtime.exchange import Exchange, Send, create_exchange
 from firesteel.runtime.failures import OperatorFailure, on_record
 from firesteel.runtime.flow import Emitter, Gate, Push, Receiver, Times, Values
 from firesteel.runtime.keyed_state import KeyedState, wall_clock
+from firesteel.runtime.operator_state import OperatorState
 from firesteel.runtime.operators import Operation, compile_operator
+from firesteel.runtime.participants import Participant, takes_part
+from firesteel.runtime.restoring import redistribute_operator_state
 from firesteel.runtime.snapshots import FileHandle, KeyedStore
 from firesteel.runtime.timers import Timers, UnkeyedTimerService
 from firesteel.runtime.timestamps import Timestamper
 from firesteel.state.files import StateFile
 from firesteel.state.hashmap import HashMapStore
+from firesteel.state.origin import Origin
 from firesteel.state.store import NO_GROUP, Store
 
 TIME = "/time"
@@ -45,6 +50,7 @@ class SlotPlace:
     attempt: int
     directory: str  # the job's checkpoint directory
     restore: tuple[FileHandle, ...] = ()  # state files, oldest first
+    origin: Origin | None = None  # the checkpoint they are of
     main_classes: bytes = b""  # see graph.shipping
     parameters: dict[str, str] = field(default_factory=dict)  # the job's, for functions
     checkpointing: bool = True  # if not, nobody needs to know what changed
@@ -93,6 +99,7 @@ class Assembly:
         self.timers: list[tuple[int, Timers]] = []
         self.keyed: list[KeyedState] = []
         self.functions: list[Function] = []
+        self.participants: list[Participant] = []
         self.stores: list[KeyedStore] = []
         self.inputs: dict[tuple[int, int], Receiver] = {}  # (edge, upstream slot) -> the channel it ends in
         self._times: list[tuple[PlannedOperator, Store, Any]] = []  # whatever has watermarks to save
@@ -172,6 +179,7 @@ class Assembly:
         if isinstance(kind, nodes.Write):
             writer = kind.sink.create_writer(self._context(operator))
             self.writings.append(Writing(operator, writer))
+            self._participate(operator, writer, OperatorState(operator, store), store, None)
             return Operation([_writing(operator, writer)], emitter.advance, emitter.idle)
         if isinstance(kind, nodes.ToFrame):
             from firesteel.runtime.frames import FrameInput  # Arrow is a large library, and few slots need it
@@ -191,17 +199,36 @@ class Assembly:
         if operator.keyed:
             keyed = KeyedState(store, self._place.now)
             self.keyed.append(keyed)
-        if keyed is not None and isinstance(kind, nodes.Process | nodes.CoProcess):
+        if keyed is not None and isinstance(kind, nodes.Process | nodes.CoProcess | nodes.BroadcastProcess):
             timers = Timers(operator, kind.function.on_timer, keyed, emitter, self._place.now)
             self.timers.append((operator.level, timers))
             context = timers.context
         else:
             context = FunctionContext(keyed, UnkeyedTimerService(operator, self._place.now))
-        self._open(operator, keyed)
+        states, broadcast = OperatorState(operator, store), None
+        if isinstance(kind, nodes.BroadcastProcess):
+            broadcast = BroadcastStates(operator, states)
+            context = ReadOnlyContext(keyed, context.timer_service(), broadcast)
+            if timers is not None:
+                timers.context = context
+        self._open(operator, keyed, states, store)
         self._services[operator.id] = context.timer_service()
-        return compile_operator(operator, keyed, timers, context, emitter)
+        return compile_operator(operator, keyed, timers, context, emitter, broadcast)
 
-    def _open(self, operator: PlannedOperator, keyed: KeyedState | None) -> None:
+    def _participate(
+        self,
+        operator: PlannedOperator,
+        target: Any,
+        states: OperatorState,
+        store: Store,
+        keyed: SlotRuntimeContext | None,
+    ) -> None:
+        origin = self._place.origin
+        participant = Participant(operator, target, states, store)
+        participant.initialize(origin.checkpoint if origin is not None else None, keyed)
+        self.participants.append(participant)
+
+    def _open(self, operator: PlannedOperator, keyed: KeyedState | None, states: OperatorState, store: Store) -> None:
         context = SlotRuntimeContext(
             operator,
             self._context(operator),
@@ -210,6 +237,9 @@ class Assembly:
             self.metrics.group(operator.uid),
             self._place.parameters,
         )
+        if takes_part(getattr(operator.operator, "function", None)):
+            function = operator.operator.function  # type: ignore[union-attr]
+            self._participate(operator, function, states, store, context if keyed is not None else None)
         selectors = [edge.key_selector for edge in operator.inputs]
         for function in (getattr(operator.operator, "function", None), *selectors):
             if isinstance(function, Function) and not any(function is known for known in self.functions):
@@ -254,7 +284,9 @@ class Assembly:
 
     def _context(self, operator: PlannedOperator) -> ReaderContext:
         place = self._place
-        return ReaderContext(place.job_id, operator.uid, place.incarnation, place.slot, operator.parallelism)
+        return ReaderContext(
+            place.job_id, operator.uid, place.incarnation, place.slot, operator.parallelism, place.directory
+        )
 
     def _create_store(self, operator: PlannedOperator) -> Store:
         return HashMapStore(self._key_groups(operator))
@@ -267,11 +299,15 @@ class Assembly:
             if self._place.slot < operator.parallelism:
                 stores[operator.uid] = self._create_store(operator)
                 owned[operator.uid] = groups_of(self._place.slot, operator.parallelism, operator.max_parallelism)
-        for handle in self._place.restore:
-            with StateFile(os.path.join(self._place.directory, handle["file"]), handle["checksum"]) as file:
+        place = self._place
+        for handle in place.restore:
+            with StateFile(os.path.join(place.directory, handle["file"]), handle["checksum"]) as file:
                 for delta in file.deltas():
                     if delta.uid in stores and (delta.group == NO_GROUP or delta.group in owned[delta.uid]):
                         stores[delta.uid].load(delta.name, delta.kind, delta.keys, delta.values, delta.deleted)
+        if place.origin is not None:
+            parallelism = {operator.uid: operator.parallelism for operator in self._plan.operators}
+            redistribute_operator_state(place.origin, place.directory, place.slot, parallelism, stores)
         return stores
 
 

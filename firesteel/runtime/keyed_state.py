@@ -65,6 +65,12 @@ class KeyedState:
         self._handles[name] = descriptor, handle
         return handle
 
+    def keys(self, name: str) -> list[Any]:
+        """The keys that have something in the state of that name, which is registered."""
+        table = next(table for known, _, table in self.store.tables() if known == name)
+        entry_keys = (entry_key for entry_key, _ in table.scan())
+        return list(dict.fromkeys(entry_key[0] for entry_key in entry_keys) if table.composite else entry_keys)
+
     def clean_up(self) -> None:
         """Remove some of what has expired and nobody reads any more. To be called now and then, once an epoch."""
         for cleanup in self._cleanups:

@@ -22,6 +22,7 @@ from firesteel.datastream.functions import (
 from firesteel.errors import FiresteelError
 from firesteel.graph import nodes
 from firesteel.graph.plan import PlannedOperator
+from firesteel.runtime.broadcast import BroadcastStates, broadcast_ports
 from firesteel.runtime.callables import method_of, resolve_selector
 from firesteel.runtime.context import FunctionContext
 from firesteel.runtime.failures import on_record
@@ -49,6 +50,7 @@ def compile_operator(
     timers: Timers | None,
     context: FunctionContext,
     emitter: Emitter,
+    broadcast: BroadcastStates | None = None,
 ) -> Operation:
     """The closures that take an operator's input and push its output to `emitter`. Sources and sinks are not here."""
     kind = operator.operator
@@ -76,6 +78,9 @@ def compile_operator(
         case nodes.CoProcess():
             calls = [kind.function.process_element1, kind.function.process_element2]
             return _looping(operator, calls, keyed, timers, context, emitter)
+        case nodes.BroadcastProcess():
+            assert broadcast is not None
+            return _timed(broadcast_ports(operator, broadcast, keyed, context, emitter), timers, context, emitter)
         case _:
             raise FiresteelError(f"{operator} is a {operator.kind}, which this version cannot run")
     return Operation([port], emitter.advance, emitter.idle)
@@ -90,6 +95,10 @@ def _looping(
     emitter: Emitter,
 ) -> Operation:
     ports = [ProcessLoop(operator, call, port, keyed, context, emitter).push for port, call in enumerate(calls)]
+    return _timed(ports, timers, context, emitter)
+
+
+def _timed(ports: Sequence[Push], timers: Timers | None, context: FunctionContext, emitter: Emitter) -> Operation:
     if timers is not None:
         return Operation(ports, timers.advance, emitter.idle)
     service = context.timer_service()

@@ -30,6 +30,7 @@ from firesteel.runtime.failures import describe
 from firesteel.runtime.output import ForwardedStream
 from firesteel.runtime.task import LevelOrder, SlotTask
 from firesteel.runtime.wire import BATCH, FrameReader, FrameWriter, Messages, authenticate
+from firesteel.state.origin import Origin
 
 _HEARTBEAT_S = 1.0
 _GRACE_S = 5.0
@@ -64,6 +65,7 @@ class Slot:
             attempt=boot["attempt"],
             directory=boot["directory"],
             restore=tuple(boot["restore"]),
+            origin=Origin(**boot["origin"]) if boot["origin"] is not None else None,
             main_classes=main_classes,
             parameters=boot["parameters"],
             checkpointing=boot["checkpointing"],

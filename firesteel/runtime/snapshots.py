@@ -8,6 +8,7 @@ short by compaction, in a process of its own.
 from __future__ import annotations
 
 import os
+import pickle
 import queue
 import sys
 import threading
@@ -18,7 +19,7 @@ from typing import Any
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.common.durable import write_durable
-from firesteel.errors import CheckpointError, SlotLostError
+from firesteel.errors import CheckpointError, SerializationError, SlotLostError
 from firesteel.state.compaction import Compaction
 from firesteel.state.files import NO_GROUP, Delta, StateFileWriter
 from firesteel.state.store import Store, Table
@@ -73,10 +74,9 @@ class Snapshots:
         for operator in self._stores:
             for name, kind, table in operator.store.tables():
                 for delta in _by_group(operator, name, kind, table, checkpoint):
-                    writer.add(delta)
+                    _add(writer, delta)
                     entries += len(delta.keys) + len(delta.deleted)
-        data, checksum = writer.finish() if entries else (b"", "")
-        self._work.put(lambda: self._finish(checkpoint, nonce, persist, data, checksum))
+        self._work.put(lambda: self._finish(checkpoint, nonce, persist, writer if entries else None))
 
     def check(self) -> None:
         """Raise what kept the sinks' output from becoming durable: it cannot be carried on, only made again."""
@@ -107,25 +107,26 @@ class Snapshots:
         while (work := self._work.get()) is not None:
             work()
 
-    def _finish(self, checkpoint: int, nonce: str, persist: Callable[[], None], data: bytes, checksum: str) -> None:
+    def _finish(self, checkpoint: int, nonce: str, persist: Callable[[], None], writer: StateFileWriter | None) -> None:
         try:
             persist()
         except Exception as error:  # noqa: BLE001  raised again by check() on the slot's own thread
             self._broken = error
             self._tell({"type": "declined", "checkpoint": checkpoint, "nonce": nonce, "why": str(error)})
         else:
-            self._write(checkpoint, nonce, data, checksum)
+            self._write(checkpoint, nonce, writer)
 
-    def _write(self, checkpoint: int, nonce: str, data: bytes, checksum: str) -> None:
+    def _write(self, checkpoint: int, nonce: str, writer: StateFileWriter | None) -> None:
         try:
             with self._lock:
                 chain = self._compacted(self._base)
-            if data:
+            if writer is not None:
+                data, checksum = writer.finish()
                 name = os.path.join(self._folder, f"slot-{self._slot}-chk-{checkpoint}-{uuid.uuid4().hex}.state")
                 crash_point("slot-before-state-file")
                 write_durable(os.path.join(self._directory, name), data)
                 crash_point("slot-after-state-file")
-                chain = [*chain, {"file": name, "size": len(data), "checksum": checksum}]
+                chain = [*chain, writer.handle(name, data, checksum)]
             with self._lock:
                 self._chains[checkpoint] = chain
         except OSError as error:
@@ -156,6 +157,27 @@ class Snapshots:
 def _worth_compacting(chain: list[FileHandle]) -> bool:
     """When the deltas have grown to the base's size: each byte is then rewritten a few times, however large the state."""
     return len(chain) >= COMPACT_FILES and sum(f["size"] for f in chain[1:]) >= chain[0]["size"]
+
+
+def _add(writer: StateFileWriter, delta: Delta) -> None:
+    """
+    :raises SerializationError: something in it cannot be pickled.
+    """
+    try:
+        writer.add(delta)
+    except Exception as error:
+        for what in (*delta.values, *delta.keys):
+            try:
+                pickle.dumps(what)
+            except Exception:  # noqa: BLE001  whatever pickling raises, this is the culprit
+                value = f"{what!r:.200} of type {type(what).__qualname__}"
+                break
+        else:
+            value = "a value"
+        raise SerializationError(
+            f"{delta.kind} state {delta.name!r} of operator {delta.uid} holds {value}, which cannot be part of a checkpoint "
+            f"because it cannot be pickled: {error}. Keep such objects in attributes of the function, made in open()"
+        ) from error
 
 
 def _by_group(operator: KeyedStore, name: str, kind: str, table: Table, checkpoint: int) -> list[Delta]:

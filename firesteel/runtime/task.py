@@ -20,6 +20,7 @@ from firesteel.runtime.assembly import Assembly, Reading, SlotPlace
 from firesteel.runtime.exchange import receive
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.flow import MAX_WATERMARK, Times, Values
+from firesteel.runtime.participants import Barriers
 from firesteel.runtime.snapshots import Snapshots, Tell
 from firesteel.runtime.wire import COLLECTED, DRIVER, FRAME, REPORT, ROW, address_of
 
@@ -52,6 +53,7 @@ class SlotTask:
         self._send_row: SendRow = _nowhere
         self._sequence = 0
         self.assembly = assemble(plan, place, self._send, self._collect)
+        self._barriers = Barriers(self.assembly.participants)
         self._snapshots = Snapshots(
             place.directory,
             place.incarnation,
@@ -78,6 +80,7 @@ class SlotTask:
         if order.level == 0:
             if order.completed is not None:
                 self._snapshots.completed(order.completed)
+            self._barriers.ordered(order.completed, order.checkpoint)
             self._read(order)
         for payload in payloads:
             _, edge, upstream = ROW.unpack_from(payload)
@@ -161,6 +164,9 @@ class SlotTask:
             persist = self._persisting(committables)
             if order.snapshot:
                 self.assembly.save_times()
+                for participant in self.assembly.participants:
+                    participant.snapshot(order.checkpoint, self._place.now())
+                self._barriers.taken(order.checkpoint)
                 self._snapshots.barrier(order.checkpoint, self._nonce, persist)
             else:
                 persist()

@@ -81,7 +81,7 @@ def compact(directory: str, output: str, inputs: list[dict[str, Any]]) -> dict[s
         writer.add(Delta(uid, name, kind, group, list(entries), list(entries.values()), []))
     data, checksum = writer.finish()
     write_durable(os.path.join(directory, output), data)
-    return {"file": output, "size": len(data), "checksum": checksum}
+    return writer.handle(output, data, checksum)
 
 
 def main() -> None:

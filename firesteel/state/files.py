@@ -34,6 +34,9 @@ END_MAGIC = b"FSTATEND"
 VERSION = 1
 NO_GROUP = -1
 """In the place of a key group, for what belongs to a subtask and not to a key."""
+LIST, UNION, BROADCAST, RAW = "operator-list", "operator-union", "broadcast", "raw"
+OPERATOR_KINDS = frozenset((LIST, UNION, BROADCAST, RAW))
+"""The kinds of operator state, which restoring may hand to other subtasks."""
 _HEADER = struct.Struct(">8sH")
 _TRAILER = struct.Struct(">QIQ8s")
 _PLAIN = frozenset((type(None), bool, int, float, str, bytes))
@@ -73,6 +76,20 @@ class StateFileWriter:
         entries = len(delta.keys) + len(delta.deleted)
         blocks.append([delta.group, codec, self._out.tell(), len(block), entries, xxh3_64_hexdigest(block)])
         self._out.write(block)
+
+    def operator_state(self) -> dict[str, list[str]]:
+        """Operator uid -> the kinds of its operator state in this file: it is why other slots may need to read it."""
+        found: dict[str, set[str]] = {}
+        for state in self._footer["states"]:
+            if state["kind"] in OPERATOR_KINDS:
+                found.setdefault(state["uid"], set()).add(state["kind"])
+        return {uid: sorted(kinds) for uid, kinds in found.items()}
+
+    def handle(self, file: str, data: bytes, checksum: str) -> dict[str, Any]:
+        """What checkpoint metadata says about this file."""
+        handle: dict[str, Any] = {"file": file, "size": len(data), "checksum": checksum}
+        shared = self.operator_state()
+        return {**handle, "operator_state": shared} if shared else handle
 
     def finish(self) -> tuple[bytes, str]:
         """The file's bytes and its checksum."""

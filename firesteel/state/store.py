@@ -13,7 +13,8 @@ from typing import Any
 
 from firesteel.errors import StateError
 from firesteel.graph.keys import KeyGroups
-from firesteel.state.files import NO_GROUP
+from firesteel.state.files import BROADCAST, NO_GROUP, OPERATOR_KINDS
+from firesteel.state.operator import BroadcastTable, OperatorListTable, OperatorTable, create_operator_table
 from firesteel.state.subtask import SubtaskTable
 from firesteel.state.tables import (
     Accessors,
@@ -105,6 +106,20 @@ class Store(ABC):
         assert isinstance(table, SubtaskTable)
         return table
 
+    def operator_list_table(self, name: str, kind: str) -> OperatorListTable:
+        table = self.table(name, kind)
+        assert isinstance(table, OperatorListTable)
+        return table
+
+    def broadcast_table(self, name: str) -> BroadcastTable:
+        table = self.table(name, BROADCAST)
+        assert isinstance(table, BroadcastTable)
+        return table
+
+    def operator_tables(self) -> dict[str, tuple[str, OperatorTable]]:
+        """Name -> kind and table of the states that belong to the subtask, as far as users made them."""
+        return {name: (kind, table) for name, kind, table in self.tables() if isinstance(table, OperatorTable)}
+
     def _create(self, name: str, kind: str) -> Table:
         layout = kind.removesuffix(TTL)
         if layout in ("value", "reducing", "aggregating"):
@@ -117,6 +132,8 @@ class Store(ABC):
             return TimerTable(self.key_groups)
         if kind == "subtask":
             return SubtaskTable()
+        if kind in OPERATOR_KINDS:
+            return create_operator_table(kind)
         raise StateError(f"state {name!r} is a {kind} state, which this firesteel does not know")
 
     def tables(self) -> Iterator[tuple[str, str, Table]]:

@@ -61,6 +61,7 @@ class LocalEngine:
             attempt=deployment.attempt,
             directory=deployment.directory,
             restore=tuple(deployment.restore.get(slot, ())),
+            origin=deployment.origin,
             main_classes=pickle.dumps({}),
             parameters=dict(deployment.parameters),
             checkpointing=deployment.checkpointing,

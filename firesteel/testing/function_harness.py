@@ -15,6 +15,7 @@ from firesteel.runtime.assembly import SlotPlace
 from firesteel.runtime.flow import MAX_WATERMARK, Receiver
 from firesteel.runtime.keyed_state import KeyedState
 from firesteel.runtime.task import LevelOrder, SlotTask
+from firesteel.state.origin import Origin
 from firesteel.testing.inspection import ANY, Timer, empty_state_of, state_of, timers_of
 from firesteel.testing.plans import function_program
 from firesteel.testing.recording import FUNCTION, Recorder, RecordingAssembly, arrived
@@ -80,6 +81,7 @@ class FunctionHarness:
             attempt=self._incarnation - 1,
             directory=self._workspace.path,
             restore=self._workspace.put(restore) if restore is not None else (),
+            origin=Origin(restore.checkpoint) if restore is not None else None,
             parameters=parameters,
             now=lambda: self._clock,
         )

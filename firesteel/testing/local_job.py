@@ -14,6 +14,7 @@ from firesteel.coordinator.committing import Committers
 from firesteel.coordinator.engine import Deployment, EpochOrder, EpochResult, SlotMessage
 from firesteel.coordinator.lineage import Incarnation, JobDirectory, confirm
 from firesteel.coordinator.metadata import CheckpointMetadata
+from firesteel.coordinator.origin import origin_of
 from firesteel.coordinator.reading import SourceReading
 from firesteel.coordinator.sizing import EpochSizer
 from firesteel.graph.plan import JobPlan
@@ -89,6 +90,7 @@ class LocalJob:
             restore=restore_point(start, self._plan) if start is not None else {},
             parameters=self._settings.parameters,
             checkpointing=self._checkpoints.enabled,
+            origin=origin_of(start.metadata, self._plan) if start is not None else None,
         )
         self._engine.deploy(deployment, on_message)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import firesteel.datastream.connectors as connectors
+from firesteel.common import Encoder
 from firesteel.connectors import base
 from firesteel.datastream.connectors.base import DeliveryGuarantee, Sink, Source
 
@@ -34,7 +35,17 @@ def test_a_sink_with_a_committer_is_exactly_once_and_others_at_least_once() -> N
 
     assert Plain().guarantee is DeliveryGuarantee.AT_LEAST_ONCE
     assert Transactional().guarantee is DeliveryGuarantee.EXACTLY_ONCE
-    assert connectors.FileSink.guarantee.fget is Sink.guarantee.fget  # type: ignore[attr-defined]
+    encoder = Encoder.simple_string_encoder()
+    assert connectors.FileSink.for_row_format("/x", encoder).build().guarantee is DeliveryGuarantee.EXACTLY_ONCE
+
+
+def test_file_formats_are_where_pyflink_has_them() -> None:
+    from firesteel.datastream.connectors import file_system
+    from firesteel.datastream.formats import csv, json, parquet
+
+    assert csv.CsvBulkWriters is file_system.CsvBulkWriters
+    assert json.JsonLinesBulkWriters is file_system.JsonLinesBulkWriters
+    assert parquet.ParquetBulkWriters is file_system.ParquetBulkWriters
 
 
 def test_built_in_sources_can_be_read_again() -> None:

@@ -13,7 +13,8 @@ from firesteel.graph.keys import KeyGroups
 from firesteel.graph.shipping import pack_main_classes
 from firesteel.runtime.keyed_state import KeyedState
 from firesteel.runtime.snapshots import COMPACT_FILES, KeyedStore, Snapshots
-from firesteel.state.files import NO_GROUP, StateFile
+from firesteel.state.compaction import compact
+from firesteel.state.files import NO_GROUP, UNION, StateFile
 from firesteel.state.hashmap import HashMapStore
 
 
@@ -106,6 +107,21 @@ def test_every_kind_of_state_is_in_the_files_under_its_key_group(tmp_path: Path)
             "m": (group, [(key, "x")]),
             "/timers": (group, [(key, 5)]),
         }
+    slot.snapshots.close()
+
+
+def test_files_say_which_operators_have_operator_state_in_them(tmp_path: Path) -> None:
+    """So that a restore opens other slots' files only where it needs them; a compacted file says it too."""
+    slot = SlotUnderTest(tmp_path)
+    slot.table.put("a", 1)
+    (keyed_only,) = slot.checkpoint(1)
+    assert "operator_state" not in keyed_only
+    slot.store.operator_list_table("u", UNION).add("x")
+    slot.store.broadcast_table("b").put("rule", 1)
+    chain = slot.checkpoint(2)
+    assert [handle.get("operator_state") for handle in chain] == [None, {"op": ["broadcast", "operator-union"]}]
+    compacted = compact(str(tmp_path), "compacted.state", chain)
+    assert compacted["operator_state"] == {"op": ["broadcast", "operator-union"]}
     slot.snapshots.close()
 
 

@@ -168,6 +168,49 @@ class OfSubtask(Model):
             self.data.pop(arguments[0], None)
 
 
+class OperatorLists(Model):
+    kind = "operator-list"
+    operations = st.one_of(
+        st.tuples(st.just("add"), VALUES),
+        st.tuples(st.just("add_all"), st.lists(VALUES, max_size=3)),
+        st.tuples(st.just("update"), st.lists(VALUES, max_size=5)),
+        st.tuples(st.just("clear")),
+    )
+
+    def do(self, store: Store, operation: Operation) -> None:
+        name, *arguments = operation
+        table = store.operator_list_table("t", self.kind)
+        getattr(table, name)(*arguments)
+        mine = [] if name in ("update", "clear") else list(self.data.values())
+        mine += [arguments[0]] if name == "add" else arguments[0] if arguments else []
+        self.data = dict(enumerate(mine))
+        assert table.get() == tuple(mine)
+
+
+class Broadcasts(Model):
+    kind = "broadcast"
+    operations = st.one_of(
+        st.tuples(st.just("put"), VALUES, st.one_of(st.none(), VALUES)),
+        st.tuples(st.just("put_all"), st.dictionaries(VALUES, VALUES)),
+        st.tuples(st.just("remove"), VALUES),
+        st.tuples(st.just("clear")),
+    )
+
+    def do(self, store: Store, operation: Operation) -> None:
+        name, *arguments = operation
+        table = store.broadcast_table("t")
+        getattr(table, name)(*arguments)
+        if name == "put":
+            self.data[arguments[0]] = arguments[1]
+        elif name == "put_all":
+            self.data.update(arguments[0])
+        elif name == "remove":
+            self.data.pop(arguments[0], None)
+        else:
+            self.data.clear()
+        assert table.content() == self.data
+
+
 class Job:
     """A store that lives, its model, and the files it has written."""
 
@@ -184,7 +227,7 @@ class Job:
         writer = StateFileWriter(0, self.number)
         for name, kind, table in self.store.tables():
             for delta in _by_group(KeyedStore("op", self.store), name, kind, table, self.number):
-                assert (delta.group == NO_GROUP) == (kind == "subtask")
+                assert (delta.group == NO_GROUP) == (kind in ("subtask", "operator-list", "broadcast"))
                 writer.add(delta)
         data, checksum = writer.finish()
         file = f"chk-{self.number}"
@@ -239,7 +282,7 @@ def _no_syncing() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("model", [Values, Maps, Lists, Timers, OfSubtask])
+@pytest.mark.parametrize("model", [Values, Maps, Lists, Timers, OfSubtask, OperatorLists, Broadcasts])
 @settings(max_examples=200)
 @given(data=st.data())
 def test_every_chain_gives_the_state_at_its_barrier(

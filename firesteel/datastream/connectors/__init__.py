@@ -3,17 +3,20 @@
 from firesteel.datastream.connectors.base import DeliveryGuarantee, Sink, Source
 from firesteel.datastream.connectors.datagen import DataGeneratorSource, GeneratorFunction, RateLimiterStrategy
 from firesteel.datastream.connectors.file_system import (
+    BucketAssigner,
     FileSink,
     FileSource,
     FileSourceBuilder,
     OutputFileConfig,
     RollingPolicy,
     StreamFormat,
+    StreamingFileSink,
 )
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.connectors.socket import SocketSource
 
 __all__ = [
+    "BucketAssigner",
     "DataGeneratorSource",
     "DeliveryGuarantee",
     "FileSink",
@@ -28,4 +31,5 @@ __all__ = [
     "SocketSource",
     "Source",
     "StreamFormat",
+    "StreamingFileSink",
 ]

@@ -1,0 +1,1 @@
+"""PyFlink's homes of the file formats."""

@@ -1,0 +1,46 @@
+"""Operator state that a slot starts with, where its own state files are not enough: parts of it were other subtasks'."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from firesteel.state.files import NO_GROUP, OPERATOR_KINDS, StateFile
+from firesteel.state.operator import OperatorTable, create_operator_table
+from firesteel.state.origin import Origin
+from firesteel.state.redistribution import needs_others, redistribute
+from firesteel.state.store import Store
+
+
+def redistribute_operator_state(
+    origin: Origin, directory: str, slot: int, parallelism: Mapping[str, int], stores: Mapping[str, Store]
+) -> None:
+    """Give the subtasks in this slot their part of what all subtasks had.
+
+    Their own files have been loaded, so what they get instead counts as changes: it is in the next checkpoint's delta.
+
+    :param parallelism: operator uid -> its parallelism now.
+    :param stores: operator uid -> its store in this slot.
+    """
+    known: dict[tuple[str, str], tuple[str, list[OperatorTable]]] = {}
+    for uid in origin.rescaled.keys() & stores.keys():
+        for name, (kind, _) in stores[uid].operator_tables().items():  # there, but perhaps not in anybody's state
+            known[uid, name] = kind, [create_operator_table(kind) for _ in range(origin.rescaled[uid])]
+    for subtask, chain in enumerate(origin.chains):
+        for handle in chain:
+            with StateFile(os.path.join(directory, handle["file"]), handle["checksum"]) as file:
+                for delta in file.deltas({NO_GROUP}):
+                    uid, kind = delta.uid, delta.kind
+                    if uid not in stores or kind not in OPERATOR_KINDS:
+                        continue
+                    before = origin.rescaled.get(uid, parallelism[uid])
+                    # files may still hold what a subtask had that there was no more when the checkpoint was taken
+                    if subtask < before and needs_others(kind, rescaled=uid in origin.rescaled):
+                        if (uid, delta.name) not in known:
+                            known[uid, delta.name] = kind, [create_operator_table(kind) for _ in range(before)]
+                        known[uid, delta.name][1][subtask].load(delta.keys, delta.values, delta.deleted)
+    for (uid, name), (kind, tables) in known.items():
+        mine = redistribute(kind, [table.content() for table in tables], parallelism[uid])[slot]
+        table = stores[uid].table(name, kind)
+        assert isinstance(table, OperatorTable)
+        table.replace(mine)
