@@ -38,7 +38,7 @@ class Events:
 
     def make(self) -> Events:
         if not self.directory.exists():
-            with _appearing(self.directory) as directory:
+            with appearing(self.directory) as directory:
                 rng = np.random.default_rng(7)
                 ids = np.array([f"sensor_{i}" for i in range(self.keys)])
                 per_file = self.records // self.files
@@ -58,7 +58,7 @@ class Events:
         """The same readings as two files: a small one to warm up with and the one that is measured."""
         path = ROOT / f"{self.directory.name}-first-{first}-then-{measured}"
         if not path.exists():
-            with _appearing(path) as directory:
+            with appearing(path) as directory:
                 table = pa.concat_tables(pq.read_table(name, columns=["id", "temp"]) for name in self.names())
                 half = -(-measured // 2)  # row groups, so that two cores can read
                 pq.write_table(table.slice(0, first), directory / "1.parquet")
@@ -82,7 +82,7 @@ class Events:
 
 
 @contextlib.contextmanager
-def _appearing(path: Path) -> Iterator[Path]:
+def appearing(path: Path) -> Iterator[Path]:
     """A directory that is there once it is complete, so that an interrupted run leaves none that is not."""
     temporary = path.with_name(path.name + ".tmp")
     shutil.rmtree(temporary, ignore_errors=True)

@@ -11,6 +11,7 @@ from typing import Any
 from bench.data import Events
 from bench.figures import Figure, percentile
 from bench.programs import ProgramError, run
+from bench.workloads import WORKLOADS
 
 TRANSFORM = "bench.peers.transform_with_state"
 
@@ -25,6 +26,7 @@ class Size:
     warm_up: int = 50_000  # records of transformWithState's first batch, which is not counted
     per_record: int = 250_000
     per_key: int = 1_000_000
+    states: int = 2_000_000  # records of each workload
     small: int = 1_000  # records of a small epoch
     epochs: int = 220
     first_epochs: int = 20  # not counted
@@ -43,6 +45,7 @@ QUICK = Size(
     warm_up=5_000,
     per_record=20_000,
     per_key=100_000,
+    states=400_000,
     epochs=40,
     first_epochs=10,
     batches=20,
@@ -157,6 +160,50 @@ class Throughput(Part):
         )
 
 
+class States(Part):
+    """Kinds of state, timers and two inputs, each against the same function in a bare loop."""
+
+    name = "states"
+
+    def repeat(self, repetition: int) -> None:
+        if repetition >= self.size.slow_repetitions:
+            return
+        for name in WORKLOADS:
+            bare = run("bench.peers.bare_states", name, self.size.states)
+            ours = run("bench.states", name, self.size.states)
+            self._compare(name, bare, ours)
+            self.keep(f"bare {name}", bare)
+            self.keep(name, {**ours, "ratio": ours["per_s"] / bare["per_s"]})
+
+    def _compare(self, name: str, bare: dict[str, Any], ours: dict[str, Any]) -> None:
+        fields = ("records", "made", "count", "checksum")
+        expected, found = ({field: answer[field] for field in fields} for answer in (bare, ours))
+        if expected["records"] != self.size.states or not expected["count"]:
+            raise ProgramError(f"{name}: the bare loop gives {expected}, which proves nothing")
+        if found != expected:
+            raise ProgramError(f"{name}: firesteel gives {found}, the bare loop {expected}")
+
+    def figures(self) -> Iterator[Figure]:
+        for name in WORKLOADS:
+            yield self.median(f"{name}: bare loop", f"bare {name}", "per_s", "records/s")
+            yield self.median(f"{name}: firesteel", name, "per_s", "records/s")
+            samples = self.samples(name, "ratio")
+            yield Figure(f"{name}: firesteel / bare loop", median(samples), "", 0.35, samples=samples)
+
+    def notes(self) -> Iterator[str]:
+        yield (
+            f"States: {self.size.states:,} records each, a checkpoint every second, rates as for keyed updates; the bare loop "
+            "runs the same functions in two plain processes over dicts (timers: and a heap). A ratio is the median of each "
+            f"repetition's own, as both ran within seconds; {self.size.slow_repetitions} repetitions. Number and checksum of "
+            "all results must be equal."
+        )
+        yield (
+            "map_state: get and put one of 1,000 entries of each of 100 keys; list_state: append, read and clear after about "
+            "100 (10,000 keys); rolling_sum: key_by and sum (100,000 keys); timers: a record sets an event-time timer for its "
+            "key, 9 in 10 are new, and all fire and emit (10,000 keys); connect: two streams, one value for both (100,000)."
+        )
+
+
 class Epochs(Part):
     """Small epochs against micro-batches."""
 
@@ -247,4 +294,4 @@ class Soak(Part):
         )
 
 
-PARTS: Sequence[type[Part]] = (Throughput, Epochs, Latency, Soak)
+PARTS: Sequence[type[Part]] = (Throughput, States, Epochs, Latency, Soak)

@@ -48,7 +48,14 @@ class Output:
             side = self._sides[tag.tag_id] = ([], [])
         return side
 
-    def push(self, timed: bool) -> None:
+    def push(self, timed: bool, split: bool = False) -> None:
+        """
+        :param split: values were taken without looking for tags. If there are any now, a function has just made its first.
+        """
+        if split and OutputTag.exist():
+            values, times, self.values, self.times = self.values, self.times, [], []
+            for value, time in zip(values, times, strict=True):
+                self.add((value,), time)
         if self.values:
             self._emitter.push(self.values, self.times if timed else None)
         for tag_id, (values, times) in self._sides.items():
@@ -102,9 +109,7 @@ class ProcessLoop:
             raise on_record(self.operator, value, error) from error
         finally:
             context.time = None
-        if not tags and OutputTag.exist():  # the function has just made its first one
-            out = _split(out, self.emitter)
-        out.push(timed=times is not None)
+        out.push(timed=times is not None, split=not tags)
 
 
 class _Unkeyed:
@@ -118,13 +123,6 @@ def _push(values: list[Any], emitter: Emitter) -> None:
         out.push(timed=False)
     elif values:
         emitter.push(values, None)
-
-
-def _split(out: Output, emitter: Emitter) -> Output:
-    split = Output(emitter)
-    for value, time in zip(out.values, out.times, strict=True):
-        split.add((value,), time)
-    return split
 
 
 def _nothing(value: Any) -> None:

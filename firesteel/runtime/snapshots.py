@@ -182,20 +182,30 @@ def _add(writer: StateFileWriter, delta: Delta) -> None:
 
 def _by_group(operator: KeyedStore, name: str, kind: str, table: Table, checkpoint: int) -> list[Delta]:
     puts, deleted = table.barrier(checkpoint)
-    of, composite, grouped = operator.store.key_groups.of, table.composite, table.grouped
-    deltas: dict[int, Delta] = {}
-
-    def delta_of(entry_key: Any) -> Delta:
-        group = of(entry_key[0] if composite else entry_key) if grouped else NO_GROUP
-        delta = deltas.get(group)
-        if delta is None:
-            delta = deltas[group] = Delta(operator.uid, name, kind, group, [], [], [])
-        return delta
-
+    groups, composite = operator.store.key_groups, table.composite
+    deltas = _Deltas(operator.uid, name, kind)
+    if not table.grouped:
+        whole = deltas[NO_GROUP]
+        whole.keys.extend(entry_key for entry_key, _ in puts)
+        whole.values.extend(value for _, value in puts)
+        whole.deleted.extend(deleted)
+        return [whole] if puts or deleted else []
     for entry_key, value in puts:
-        delta = delta_of(entry_key)
+        delta = deltas[groups[entry_key[0] if composite else entry_key]]
         delta.keys.append(entry_key)
         delta.values.append(value)
     for entry_key in deleted:
-        delta_of(entry_key).deleted.append(entry_key)
+        deltas[groups[entry_key[0] if composite else entry_key]].deleted.append(entry_key)
     return sorted(deltas.values(), key=lambda delta: delta.group)
+
+
+class _Deltas(dict[int, Delta]):
+    """key group -> its delta, made when it is first asked for."""
+
+    def __init__(self, uid: str, name: str, kind: str) -> None:
+        super().__init__()
+        self._state = uid, name, kind
+
+    def __missing__(self, group: int) -> Delta:
+        self[group] = delta = Delta(*self._state, group, [], [], [])
+        return delta

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.timerservice import TimerService
 from firesteel.errors import TimerError
@@ -62,7 +63,7 @@ class KeyedTimerService(TimerService):
         self._processing.register(self._keyed.key, _whole(timestamp))
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        self._event.register(self._keyed.key, _whole(timestamp))
+        self._event.register(self._keyed.key, timestamp if type(timestamp) is int else _whole(timestamp))
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         self._processing.delete(self._keyed.key, _whole(timestamp))
@@ -106,26 +107,30 @@ class Timers:
     def _fire(self, timers: TimerTable, until: int, domain: TimeDomain) -> None:
         keyed, context, on_timer = self._keyed, self.context, self._on_timer
         event_time = domain is TimeDomain.EVENT_TIME
-        out = Output(self._emitter)
+        out, tags = Output(self._emitter), OutputTag.exist()
         context.domain = domain
         try:
-            while (due := timers.pop(until)) is not None:
-                time, keyed.key = due
-                context.time = time
+            for time, key in timers.due(until):
+                keyed.key, context.time = key, time
                 try:
                     results = on_timer(time, context)
                     if results is not None:
-                        out.add(results, time if event_time else None)
+                        if tags:
+                            out.add(results, time)
+                        else:
+                            for result in results:
+                                out.values.append(result)
+                                out.times.append(time)
                 except Exception as error:
                     raise OperatorFailure(
                         self._operator, f"on the timer {time} of the key {keyed.key!r:.200}", error
                     ) from error
                 if len(out.values) >= _PUSH_RECORDS:
-                    out.push(timed=event_time)
-                    out = Output(self._emitter)
+                    out.push(timed=event_time, split=not tags)
+                    out, tags = Output(self._emitter), OutputTag.exist()
         finally:
             context.time = context.domain = None
-        out.push(timed=event_time)
+        out.push(timed=event_time, split=not tags)
 
 
 def _whole(timestamp: Any) -> int:

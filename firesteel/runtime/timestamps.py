@@ -62,18 +62,18 @@ class Timestamper:
             done = end
 
     def _extract(self, values: Values, times: Times) -> list[Any]:
-        before = times if times is not None else repeat(None)
         assigner = self._strategy.timestamp_assigner
-        value: Any = None
+        rest: Any = iter(values)
         try:
             if assigner is None:
                 stamps = list(times) if times is not None else [None] * len(values)
+            elif times is None:
+                stamps = list(map(assigner.extract_timestamp, rest, repeat(MIN_WATERMARK)))
             else:
-                stamps = []
-                for value, time in zip(values, before, strict=False):
-                    stamps.append(assigner.extract_timestamp(value, MIN_WATERMARK if time is None else time))
+                before = [MIN_WATERMARK if time is None else time for time in times]
+                stamps = list(map(assigner.extract_timestamp, rest, before))
         except Exception as error:
-            raise on_record(self._operator, value, error) from error
+            raise on_record(self._operator, values[len(values) - rest.__length_hint__() - 1], error) from error
         if not self._silent and set(map(type, stamps)) != {int}:
             index = next(i for i, stamp in enumerate(stamps) if type(stamp) is not int)
             raise on_record(self._operator, values[index], _no_timestamp(stamps[index], assigner))

@@ -198,8 +198,9 @@ def _plain(values: list[Any]) -> bool:
         if not types <= _PLAIN_OR_TUPLE:
             return False
         tuples = values if len(types) == 1 else [value for value in values if type(value) is tuple]
-        values = list(chain.from_iterable(tuples))
-        types = set(map(type, values))
+        types = set(map(type, chain.from_iterable(tuples)))
+        if tuple in types:
+            values = list(chain.from_iterable(tuples))
     return True
 
 

@@ -32,11 +32,9 @@ class TimerTable(Table):
         self._due: dict[int, dict[Any, None]] = {}
         self._heap: list[int] = []  # every timestamp in _due, and stale ones
         self._firing: dict[int, list[Any]] = {}  # timestamp -> keys it had when its first timer fired, last first
-        self._count = 0
         self._changes = Changes()
-        self._fresh = self._changes.fresh
-        """The net effect since the last barrier, True for registered and False for removed. An entry that is there when the
-        opposite happens is taken out: all is again as it was at the barrier."""
+        self._new: dict[int, dict[Any, None]] = {}  # registered since the last barrier; not noted if gone again by the next
+        self._gone: dict[int, dict[Any, None]] = {}  # removed since, and there at the barrier
 
     def register(self, key: Any, timestamp: int) -> None:
         """Add a timer; one that is there already stays as it is."""
@@ -50,54 +48,70 @@ class TimerTable(Table):
             return
         else:
             keys[key] = None
-        self._count += 1
-        entry = (key, timestamp)
-        if self._fresh.pop(entry, None) is None:
-            self._fresh[entry] = True
+        gone = self._gone.get(timestamp)
+        if gone is not None and key in gone:
+            del gone[key]
+            return
+        new = self._new.get(timestamp)
+        if new is None:
+            self._new[timestamp] = {key: None}
+        else:
+            new[key] = None
 
     def delete(self, key: Any, timestamp: int) -> None:
         """Remove a timer, if there is one."""
         keys = self._due.get(timestamp)
         if keys is not None and key in keys:
             del keys[key]
-            self._removed(key, timestamp, keys)
+            self._note_removed(key, timestamp)
+            if not keys:
+                self._drop(timestamp)
 
     def pop(self, until: int) -> tuple[int, Any] | None:
-        """Remove the earliest timer that is due at `until` and give its timestamp and key.
+        """The first of `due`."""
+        return next(self.due(until), None)
 
-        Timers of one timestamp come in the order in which they were registered, as long as the slot lives.
+    def due(self, until: int) -> Iterator[tuple[int, Any]]:
+        """Remove the timers that are due at `until` one by one, the earliest first, and give their timestamps and keys.
+
+        Timers may come and go meanwhile. Those of one timestamp come in the order in which they were registered, as long as
+        the slot lives.
         """
-        timestamp = self.earliest
-        if timestamp > until:
-            return None
-        keys = self._due.get(timestamp)
-        if keys is None:  # none at all, and it is the end of time
-            return None
-        key = keys.popitem()[0] if len(keys) == 1 else self._first(timestamp, keys)
-        self._removed(key, timestamp, keys)
-        return timestamp, key
-
-    def _first(self, timestamp: int, keys: dict[Any, None]) -> Any:
-        """Take the first key out. Looking it up in the dict itself each time would be quadratic in its size."""
-        firing = self._firing.get(timestamp)
-        while True:
+        while (timestamp := self.earliest) <= until:
+            keys = self._due.get(timestamp)
+            if keys is None:  # none at all, and it is the end of time
+                return
+            # Looking the first key up in the dict itself each time would be quadratic in its size.
+            firing = self._firing.get(timestamp)
             if not firing:
                 firing = self._firing[timestamp] = list(reversed(keys))
-            key = firing.pop()
-            if key in keys:  # and was not deleted meanwhile
+            new = self._new.get(timestamp)
+            while firing and self.earliest == timestamp:
+                key = firing.pop()
+                if key not in keys:  # deleted meanwhile
+                    continue
                 del keys[key]
-                return key
+                if new is not None and key in new:
+                    del new[key]
+                else:
+                    self._note_removed(key, timestamp)
+                if not keys:
+                    self._drop(timestamp)
+                yield timestamp, key
 
-    def _removed(self, key: Any, timestamp: int, keys: dict[Any, None]) -> None:
-        self._count -= 1
-        entry = (key, timestamp)
-        if self._fresh.pop(entry, None) is None:
-            self._fresh[entry] = False
-        if keys:
-            return
+    def _note_removed(self, key: Any, timestamp: int) -> None:
+        new = self._new.get(timestamp)
+        if new is not None and key in new:
+            del new[key]
+        else:
+            self._gone.setdefault(timestamp, {})[key] = None
+
+    def _drop(self, timestamp: int) -> None:
+        """A timestamp's last timer is gone."""
         due, heap = self._due, self._heap
         del due[timestamp]
         self._firing.pop(timestamp, None)
+        self._new.pop(timestamp, None)
         if timestamp == self.earliest:
             while heap and heap[0] not in due:
                 heappop(heap)
@@ -114,18 +128,24 @@ class TimerTable(Table):
                     yield (key, timestamp), None
 
     def __len__(self) -> int:
-        return self._count
+        return sum(map(len, self._due.values()))
 
     def load(self, keys: list[Any], values: list[Any], deleted: list[Any]) -> None:
-        noted = dict(self._fresh)
+        noted = self._new, self._gone
+        self._new, self._gone = {}, {}
         for key, timestamp in keys:
             self.register(key, timestamp)
         for key, timestamp in deleted:
             self.delete(key, timestamp)
-        self._fresh.clear()
-        self._fresh.update(noted)
+        self._new, self._gone = noted
 
     def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
+        fresh = self._changes.fresh
+        for noted, registered in ((self._new, True), (self._gone, False)):
+            for timestamp, keys in noted.items():
+                for key in keys:
+                    fresh[key, timestamp] = registered
+            noted.clear()
         changes = latest(self._changes.barrier(checkpoint))
         puts: list[Entry] = [(entry, None) for entry, registered in changes.items() if registered]
         return puts, [entry for entry, registered in changes.items() if not registered]
@@ -134,4 +154,6 @@ class TimerTable(Table):
         self._changes.completed(checkpoint)
 
     def forget_changes(self) -> None:
+        self._new.clear()
+        self._gone.clear()
         self._changes.forget()
