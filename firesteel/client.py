@@ -19,6 +19,7 @@ from firesteel.coordinator.collecting import CollectedResults
 from firesteel.coordinator.job import Job
 from firesteel.coordinator.lineage import JobDirectory
 from firesteel.coordinator.progress import Progress
+from firesteel.coordinator.starting import check_start
 from firesteel.datastream.collecting import END
 from firesteel.engine.dataframes import check_frame, check_schema, open_results
 from firesteel.engine.spark_engine import SparkEngine
@@ -44,6 +45,7 @@ class RunningJob(JobClient):
         self.results = self._collected.queue
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        check_start(settings)
         self._engine = SparkEngine(plan, settings)  # first: it refuses what cannot run before anything is written
         try:
             directory = self._directory(settings)
@@ -104,6 +106,10 @@ class RunningJob(JobClient):
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         return self._result
+
+    def get_metrics(self) -> CompletableFuture[dict[str, Any]]:
+        """What the functions' metrics stand at, by operator uid and name, all subtasks taken together."""
+        return CompletableFuture.completed(dict(self.job.metrics))
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         return CompletableFuture.completed({})

@@ -24,9 +24,10 @@ from typing import Any
 from firesteel.common.crashpoints import crash_point
 from firesteel.connectors.base import Json
 from firesteel.coordinator.committing import Committers
+from firesteel.coordinator.completed import Completed
 from firesteel.coordinator.engine import EpochResult, SlotMessage
 from firesteel.coordinator.failure_manager import FailureManager
-from firesteel.coordinator.lineage import Completed, Incarnation, confirm
+from firesteel.coordinator.lineage import Incarnation, confirm
 from firesteel.coordinator.metadata import CheckpointMetadata, OperatorInfo
 from firesteel.coordinator.pending import PendingCheckpoint
 from firesteel.coordinator.retention import CompletedCheckpoints
@@ -59,6 +60,7 @@ class Checkpointer:
         start = incarnation.start
         self._next = start.metadata.checkpoint + 1 if start else 1
         self.base: int | None = start.metadata.checkpoint if start else None
+        self._given_up = given_up(start, plan)
         self._pending: PendingCheckpoint | None = None
         self._carried: dict[str, list[Json]] = {}
         self._thread: threading.Thread | None = None
@@ -215,6 +217,7 @@ class Checkpointer:
             state=pending.state(),
             committables=pending.committables,
             statistics={"duration_ms": int(pending.age() * 1000)},
+            given_up=self._given_up,
         )
 
 
@@ -231,20 +234,46 @@ def operator_infos(plan: JobPlan) -> dict[str, OperatorInfo]:
     }
 
 
-def restore_point(start: Completed, plan: JobPlan) -> dict[int, list[dict[str, Any]]]:
+def given_up(start: Completed | None, plan: JobPlan) -> list[str]:
+    """Operators that had state once and are not in the program any more."""
+    if start is None:
+        return []
+    now = operator_infos(plan)
+    gone = [uid for uid in start.metadata.operators if uid not in now and _has_state(uid, start.metadata)]
+    return sorted({*start.metadata.given_up, *gone})
+
+
+def _has_state(uid: str, metadata: CheckpointMetadata) -> bool:
+    return metadata.operators[uid].keyed or uid in metadata.positions or uid in metadata.operator_state()
+
+
+def restore_point(
+    start: Completed, plan: JobPlan, allow_non_restored_state: bool = False
+) -> dict[int, list[dict[str, Any]]]:
     """Which state files each slot starts with, checking that the program fits the checkpoint.
 
-    :raises RestoreError: operators with state are gone, or parallelism changed.
+    Operator state may be another subtask's than it was; see origin.py.
+
+    :raises RestoreError: operators with state are gone, or the parallelism of one with keyed state changed.
     """
     metadata, now = start.metadata, operator_infos(plan)
+    for uid in metadata.given_up:
+        if uid in now:
+            raise RestoreError(
+                f"operator '{now[uid].name}' (uid {uid}) is in the program again, but its state was given up when the program "
+                f"ran without it. Give it another uid(...), with which it starts without state, or start from a checkpoint "
+                f"from before that"
+            )
     for uid, before in metadata.operators.items():
         after = now.get(uid)
-        has_state = before.keyed or uid in metadata.positions
-        if after is None and has_state:
-            raise RestoreError(
-                f"checkpoint {start.path} holds state of operator '{before.name}' (uid {uid}), which is not in the program "
-                f"any more: it would be lost. Give operators a uid(...) so that they keep their state when the program changes"
-            )
+        if after is None and _has_state(uid, metadata):
+            if not allow_non_restored_state:
+                raise RestoreError(
+                    f"checkpoint {start.path} holds state of operator '{before.name}' (uid {uid}), which is not in the program "
+                    f"any more: it would be lost. Give operators a uid(...) so that they keep their state when the program "
+                    f"changes, or give that state up with --allow-non-restored-state"
+                )
+            log.warning("the state of operator '%s' (uid %s) is given up: it is not in the program", before.name, uid)
         if (
             after is not None
             and before.keyed

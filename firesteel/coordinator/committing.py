@@ -21,11 +21,11 @@ _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.1, 10.0
 class Committers:
     """The committers of one incarnation, one for each transactional sink."""
 
-    def __init__(self, plan: JobPlan, job_id: str, incarnation: int) -> None:
+    def __init__(self, plan: JobPlan, job_id: str, incarnation: int, directory: str = "") -> None:
         self._committers: dict[str, Committer] = {}
         for operator in plan.operators:
             if isinstance(operator.operator, Write):
-                context = CommitterContext(job_id, operator.uid, incarnation)
+                context = CommitterContext(job_id, operator.uid, incarnation, directory)
                 committer = operator.operator.sink.create_committer(context)
                 if committer is not None:
                     self._committers[operator.uid] = committer

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from firesteel.connectors.base import Json
 from firesteel.graph.plan import JobPlan
+from firesteel.state.origin import Origin
 
 SlotMessage = dict[str, Any]
 FileHandle = dict[str, Any]
@@ -26,6 +27,7 @@ class Deployment:
     restore: Mapping[int, Sequence[FileHandle]]  # slot -> its state files, oldest first
     parameters: Mapping[str, str] = field(default_factory=dict)  # the job's, for functions
     checkpointing: bool = True
+    origin: Origin | None = None  # the checkpoint that state is of
 
 
 @dataclass(frozen=True)

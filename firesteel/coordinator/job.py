@@ -17,10 +17,11 @@ from firesteel.coordinator.committing import Committers
 from firesteel.coordinator.engine import Deployment, Engine, EpochOrder, SlotMessage
 from firesteel.coordinator.lineage import Incarnation, JobDirectory, confirm
 from firesteel.coordinator.metadata import CheckpointMetadata
+from firesteel.coordinator.origin import origin_of
 from firesteel.coordinator.progress import Progress
 from firesteel.coordinator.reading import SourceReading
 from firesteel.coordinator.restarts import Restarts
-from firesteel.coordinator.retention import discard
+from firesteel.coordinator.retention import discard, drop_abandoned
 from firesteel.errors import FiresteelError, JobCancelledError, RestoreError, SlotLostError
 from firesteel.graph.guarantee import Level, end_to_end
 from firesteel.graph.plan import JobPlan
@@ -48,6 +49,7 @@ class Job:
         self._plan, self._settings, self._directory = plan, settings, directory
         self._engine, self._results, self._progress, self._output = engine, results, progress, output
         self._restarts = Restarts(settings.restart, checkpointing=settings.checkpoints.enabled)
+        self._restore_from = settings.start.restore_from
         self._cancelled = threading.Event()
         self._incarnation: Incarnation | None = None
         self.guarantee = end_to_end(plan, settings.checkpoints.enabled, settings.checkpoints.mode)
@@ -104,9 +106,12 @@ class Job:
     def _run_incarnation(self) -> None:
         """Recovery in the order that makes it safe: claim, commit, sweep, and only then start slots."""
         self._check_cancelled()
-        incarnation = self._incarnation = self._directory.claim()
+        incarnation = self._incarnation = self._directory.claim(
+            self._restore_from, leave_output=self._settings.start.allow_non_restored_state
+        )
+        self._restore_from = None  # from now on the job goes on from its own newest checkpoint
         self._results.rollback()
-        committers = Committers(self._plan, self._directory.job_id, incarnation.number)
+        committers = Committers(self._plan, self._directory.job_id, incarnation.number, self._directory.path)
         checkpointer = None
         reading = SourceReading(self._plan, self._settings)
         try:
@@ -138,22 +143,25 @@ class Job:
         start = incarnation.start
         if start is not None and not start.confirmed:
             gone = committers.unknown(start.metadata.committables)
-            if gone:
+            if gone and not self._settings.start.allow_non_restored_state:
                 raise RestoreError(
                     f"checkpoint {start.path} holds output of the sinks {', '.join(gone)} that is not committed yet, and the "
-                    f"program does not have them any more: it would be lost. Run the program with them once more"
+                    f"program does not have them any more: it would be lost. Run the program with them once more, or give it "
+                    f"up with --allow-non-restored-state"
                 )
-            committables = start.metadata.committables
+            committables = {uid: items for uid, items in start.metadata.committables.items() if uid not in gone}
             if not committers.commit(start.metadata.checkpoint, committables, self._cancelled, incarnation.check):
                 raise JobCancelledError("cancelled while committing")
             crash_point("recovery-before-confirm")
             confirm(start)
+        drop_abandoned(incarnation)
         committers.sweep()
         crash_point("recovery-after-sweep")
 
     def _deploy(self, incarnation: Incarnation, checkpointer: Checkpointer) -> None:
         start = incarnation.start
-        restore = restore_point(start, self._plan) if start is not None else {}
+        allowed = self._settings.start.allow_non_restored_state
+        restore = restore_point(start, self._plan, allowed) if start is not None else {}
         if start is not None:
             log.info("job '%s' goes on from checkpoint %d", self._settings.name, start.metadata.checkpoint)
             if start.metadata.final:
@@ -177,6 +185,7 @@ class Job:
             Deployment(
                 self._directory.job_id, self._settings.name, self._plan, incarnation.number, self._restarts.count,
                 self._directory.path, restore, self._settings.parameters, self._settings.checkpoints.enabled,
+                origin_of(start.metadata, self._plan) if start is not None else None,
             ),
             on_message,
         )  # fmt: skip

@@ -15,40 +15,42 @@ complete one, however late its driver wakes up. Only then the restore point is c
 from __future__ import annotations
 
 import contextlib
+import errno
+import logging
 import os
 import re
 import shutil
 import time
 import uuid
-from dataclasses import dataclass
-from urllib.parse import unquote, urlparse
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.common.durable import replace_durable, sync_directory, write_durable
+from firesteel.coordinator.completed import (
+    CHECKPOINT,
+    CONFIRMED,
+    INCARNATION,
+    Completed,
+    local_path,
+    locate,
+    read_completed,
+)
 from firesteel.coordinator.documents import encode_document, read_document
-from firesteel.coordinator.metadata import METADATA, CheckpointMetadata, encode, read
-from firesteel.errors import CheckpointError, ConfigurationError, RestoreError, SupersededError
+from firesteel.coordinator.importing import check_importable, import_checkpoint
+from firesteel.coordinator.metadata import METADATA, CheckpointMetadata, encode
+from firesteel.errors import ConfigurationError, RestoreError, SupersededError
+
+log = logging.getLogger("firesteel")
 
 _DRAFT_S = 600
-_INCARNATION = re.compile(r"inc-(\d+)")
-_CHECKPOINT = re.compile(r"chk-(\d+)")
-
-
-@dataclass(frozen=True)
-class Completed:
-    """A completed checkpoint and where it is."""
-
-    path: str
-    metadata: CheckpointMetadata
-    confirmed: bool
 
 
 class JobDirectory:
     """A job's directory of checkpoints."""
 
-    def __init__(self, path: str, job_id: str) -> None:
+    def __init__(self, path: str, job_id: str, job_name: str = "") -> None:
         self.path = path
         self.job_id = job_id
+        self.job_name = job_name
 
     @classmethod
     def open(cls, checkpoints: str, job_name: str) -> JobDirectory:
@@ -56,23 +58,35 @@ class JobDirectory:
 
         :raises RestoreError: it belongs to another job or a newer firesteel.
         """
-        root = local_path(checkpoints)
-        slug = re.sub(r"[^A-Za-z0-9._-]+", "-", job_name).strip("-.") or "job"
-        path = os.path.join(root, slug)
+        path = cls.path_of(checkpoints, job_name)
+        marker = os.path.join(path, "_job")
         try:
             os.makedirs(path, exist_ok=True)
+            if not os.path.exists(marker):
+                if any(INCARNATION.fullmatch(name) for name in os.listdir(path)):
+                    raise RestoreError(f"{path} holds checkpoints but no _job file. Restore that file from a copy")
+                content = {"job_id": uuid.uuid4().hex, "job_name": job_name}
+                with contextlib.suppress(FileExistsError):  # another driver was faster, and its id counts
+                    write_exclusive(marker, encode_document("job", content))
+            if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
             raise ConfigurationError(
-                f"the checkpoint directory {path} cannot be made: {error.strerror}. Check its path and permissions"
+                f"the checkpoint directory {path} cannot be made or used: {error.strerror}. Check its path and permissions"
             ) from error
+        return cls(path, cls._job_id(marker, job_name), job_name)
+
+    @classmethod
+    def find(cls, checkpoints: str, job_name: str) -> JobDirectory | None:
+        """The same, if there is one: nothing is made."""
+        path = cls.path_of(checkpoints, job_name)
         marker = os.path.join(path, "_job")
-        if not os.path.exists(marker):
-            if any(_INCARNATION.fullmatch(name) for name in os.listdir(path)):
-                raise RestoreError(f"{path} holds checkpoints but no _job file. Restore that file from a copy")
-            content = {"job_id": uuid.uuid4().hex, "job_name": job_name}
-            with contextlib.suppress(FileExistsError):  # another driver was faster, and its id counts
-                write_exclusive(marker, encode_document("job", content))
-        return cls(path, cls._job_id(marker, job_name))
+        return cls(path, cls._job_id(marker, job_name), job_name) if os.path.exists(marker) else None
+
+    @staticmethod
+    def path_of(checkpoints: str, job_name: str) -> str:
+        slug = re.sub(r"[^A-Za-z0-9._-]+", "-", job_name).strip("-.") or "job"
+        return os.path.join(local_path(checkpoints), slug)
 
     @staticmethod
     def _job_id(marker: str, job_name: str) -> str:
@@ -88,21 +102,25 @@ class JobDirectory:
 
     def incarnations(self) -> list[int]:
         """All there are, newest first."""
-        names = (_INCARNATION.fullmatch(name) for name in os.listdir(self.path))
+        names = (INCARNATION.fullmatch(name) for name in os.listdir(self.path))
         return sorted((int(match[1]) for match in names if match), reverse=True)
 
     def incarnation_path(self, incarnation: int) -> str:
         return os.path.join(self.path, f"inc-{incarnation}")
 
-    def claim(self) -> Incarnation:
-        """Become the newest incarnation, fence all older ones, and find the checkpoint to go on from."""
+    def claim(self, start_from: str | None = None, *, leave_output: bool = False) -> Incarnation:
+        """Become the newest incarnation, fence all older ones, and find the checkpoint to go on from.
+
+        :param start_from: a checkpoint to start from, of this or of any other job; None: the newest one there is.
+        :param leave_output: even if output of that one is not committed yet, and never will be.
+        """
         number = self._claim_number()
         crash_point("after-claim")
         for older in self.incarnations():
             if older < number:
                 self._fence(older, number)
         crash_point("after-fence")
-        start = self._latest(number)
+        start = self.latest(number) if start_from is None else self._chosen(start_from, number, leave_output)
         record = {"restored_from": os.path.relpath(start.path, self.path) if start else None}
         replace_durable(os.path.join(self.incarnation_path(number), "_start"), encode_document("start", record))
         crash_point("after-lineage")
@@ -138,18 +156,40 @@ class JobDirectory:
             os.rename(os.path.join(path, "pending"), os.path.join(path, f"fenced-by-{by}"))
             sync_directory(path)
 
-    def _latest(self, before: int) -> Completed | None:
+    def latest(self, before: int | None = None) -> Completed | None:
         """The checkpoint that incarnations older than `before` got to."""
+        path = self._latest_path(before)
+        return self._completed_at(path) if path else None
+
+    def _latest_path(self, before: int | None) -> str | None:
         for number in self.incarnations():
-            if number >= before:
+            if before is not None and number >= before:
                 continue
-            completed = self.completed(number)
-            if completed:
-                return completed[-1]
+            checkpoints = self.checkpoints(number)
+            if checkpoints:
+                return checkpoints[-1]
             start = self._start_of(number)
             if start is not None:  # else it died before it did anything: look further back
-                return self._completed_at(os.path.join(self.path, start)) if start else None
+                return os.path.join(self.path, start) if start else None
         return None
+
+    def _chosen(self, location: str, number: int, leave_output: bool) -> Completed:
+        found = locate(location)
+        latest = self._latest_path(number)
+        if latest is not None and self.is_latest(found, number):
+            return self._completed_at(latest)  # as if it had not been named
+        check_importable(found, leave_output=leave_output)
+        return import_checkpoint(found, Incarnation(self, number, None))
+
+    def is_latest(self, found: Completed, before: int | None = None) -> bool:
+        """Whether that is the checkpoint the job would go on from by itself."""
+        latest = self._latest_path(before)
+        return latest is not None and os.path.exists(latest) and os.path.samefile(found.path, latest)
+
+    def newest_number(self) -> int:
+        """Of all checkpoints there are; 0 for none."""
+        names = (os.path.basename(path) for number in self.incarnations() for path in self.checkpoints(number))
+        return max((_number(name) for name in names), default=0)
 
     def _start_of(self, number: int) -> str | None:
         """The checkpoint an incarnation started from, "" for none, None when it never got that far."""
@@ -159,20 +199,30 @@ class JobDirectory:
         content = read_document(path, "start", "Restore it from a copy; it says from which checkpoint the job went on")
         return str(content["restored_from"] or "")
 
-    def completed(self, incarnation: int) -> list[Completed]:
-        """An incarnation's completed checkpoints, oldest first."""
+    def checkpoints(self, incarnation: int) -> list[str]:
+        """The paths of an incarnation's completed checkpoints, oldest first."""
         path = self.incarnation_path(incarnation)
-        numbers = sorted(int(match[1]) for match in map(_CHECKPOINT.fullmatch, os.listdir(path)) if match)
-        return [self._completed_at(os.path.join(path, f"chk-{number}")) for number in numbers]
+        return [os.path.join(path, n) for n in sorted(filter(CHECKPOINT.fullmatch, os.listdir(path)), key=_number)]
+
+    def completed(self, incarnation: int) -> list[Completed]:
+        """An incarnation's completed checkpoints, oldest first, as far as they can be read."""
+        found = []
+        for path in self.checkpoints(incarnation):
+            try:
+                found.append(self._completed_at(path))
+            except RestoreError as error:
+                log.warning("an older checkpoint cannot be used any more: %s", error)
+        return found
 
     def _completed_at(self, path: str) -> Completed:
-        metadata = read(path)
+        completed = read_completed(path)
+        metadata = completed.metadata
         if metadata.job_id != self.job_id:
             raise RestoreError(
                 f"checkpoint {path} belongs to the job {metadata.job_name!r} with id {metadata.job_id}, not to {self.job_id}, "
                 f"in whose directory it is. Move it away if it was copied here by mistake"
             )
-        return Completed(path, metadata, os.path.exists(os.path.join(path, "_confirmed")))
+        return completed
 
 
 class Incarnation:
@@ -232,7 +282,7 @@ class Incarnation:
 def confirm(completed: Completed) -> None:
     """Note that a checkpoint's output is committed, so that recovery need not commit it again."""
     with contextlib.suppress(FileNotFoundError):  # a successor has dropped the checkpoint meanwhile
-        replace_durable(os.path.join(completed.path, "_confirmed"), b"")
+        replace_durable(os.path.join(completed.path, CONFIRMED), b"")
 
 
 def write_exclusive(path: str, data: bytes) -> None:
@@ -246,9 +296,5 @@ def write_exclusive(path: str, data: bytes) -> None:
     sync_directory(os.path.dirname(path))
 
 
-def local_path(location: str) -> str:
-    """A directory given as a path or `file://` URI."""
-    parsed = urlparse(location)
-    if parsed.scheme in ("", "file"):
-        return os.path.abspath(unquote(parsed.path) if parsed.scheme else location)
-    raise CheckpointError(f"{location}: only paths and file:// URIs can hold checkpoints in this version")
+def _number(name: str) -> int:
+    return int(name.rpartition("-")[2])

@@ -43,9 +43,14 @@ class CheckpointMetadata:
     state: Sequence[Sequence[FileHandle]]  # for each slot its state files, oldest first
     committables: Mapping[str, Sequence[Json]]  # sink uid -> not yet confirmed, whichever checkpoint made them
     statistics: Mapping[str, Any] = field(default_factory=dict)
+    given_up: Sequence[str] = field(default_factory=list)  # uids of operators whose state was left out on restoring
 
     def files(self) -> set[str]:
         return {handle["file"] for chain in self.state for handle in chain}
+
+    def operator_state(self) -> set[str]:
+        """The uids of operators that have operator state."""
+        return {uid for chain in self.state for handle in chain for uid in handle.get("operator_state", ())}
 
     def size(self) -> int:
         return sum({handle["file"]: handle["size"] for chain in self.state for handle in chain}.values())

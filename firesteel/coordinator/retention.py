@@ -8,7 +8,8 @@ import os
 import shutil
 
 from firesteel.common.crashpoints import crash_point
-from firesteel.coordinator.lineage import Completed, Incarnation
+from firesteel.coordinator.completed import Completed
+from firesteel.coordinator.lineage import Incarnation
 
 log = logging.getLogger("firesteel")
 
@@ -24,10 +25,7 @@ class CompletedCheckpoints:
     def __init__(self, incarnation: Incarnation, retained: int) -> None:
         self._incarnation = incarnation
         self._retained = retained
-        self._kept: list[Completed] = []
-        for number in reversed(incarnation.directory.incarnations()):
-            if incarnation.start is not None and number <= _incarnation_of(incarnation.start):
-                self._kept += incarnation.directory.completed(number)
+        self._kept = _completed_before(incarnation)
         self._remove_leftovers()
 
     def add(self, completed: Completed) -> None:
@@ -46,15 +44,17 @@ class CompletedCheckpoints:
 
         First look, then make sure that no successor has fenced this incarnation too, and only then delete: what nobody
         refers to while this is the newest incarnation, nobody will ever refer to.
+        State files stay while a checkpoint is damaged: nobody knows which ones it refers to, and it may be mended.
         """
         directory = self._incarnation.directory
         needed = set().union(*(kept.metadata.files() for kept in self._kept))
         leftovers = []
+        damaged = sum(len(directory.checkpoints(n)) for n in directory.incarnations()) > len(self._kept)
         for number in directory.incarnations():
             if number < self._incarnation.number:
                 path = directory.incarnation_path(number)
                 leftovers += [os.path.join(path, n) for n in os.listdir(path) if n.startswith(("fenced-by-", _DROPPED))]
-                names = os.listdir(os.path.join(path, "state"))
+                names = [] if damaged else os.listdir(os.path.join(path, "state"))
                 unused = [n for n in names if os.path.join(f"inc-{number}", "state", n) not in needed]
                 leftovers += [os.path.join(path, "state", name) for name in unused]
         self._incarnation.check()
@@ -71,7 +71,7 @@ def discard(incarnation: Incarnation) -> None:
     incarnation.check()
     directory = incarnation.directory
     completed = [found for number in directory.incarnations() for found in directory.completed(number)]
-    uncommitted = [found for found in completed if not found.confirmed and any(found.metadata.committables.values())]
+    uncommitted = [found for found in completed if found.owes_output()]
     if uncommitted:
         log.warning(
             "checkpoint %s is kept although the job was cancelled: its output is not committed yet. Start the job again to "
@@ -83,8 +83,25 @@ def discard(incarnation: Incarnation) -> None:
     shutil.rmtree(directory.path, ignore_errors=True)
 
 
-def _incarnation_of(completed: Completed) -> int:
-    return completed.metadata.incarnation
+def drop_abandoned(incarnation: Incarnation) -> None:
+    """Checkpoints whose output nobody will commit, because the job went back to another one: they cannot be restored."""
+    start = incarnation.start
+    for found in _completed_before(incarnation):
+        if found.owes_output() and (start is None or found.path != start.path):
+            log.warning(
+                "checkpoint %s is dropped: its output was not committed yet when the job went back to another one",
+                found.path,
+            )
+            incarnation.check()
+            _remove_checkpoint(found.path)
+
+
+def _completed_before(incarnation: Incarnation) -> list[Completed]:
+    """All checkpoints there are when an incarnation starts, oldest first. The one that it starts from is the newest of
+    them: it was so before, or it was imported."""
+    directory = incarnation.directory
+    older = [number for number in reversed(directory.incarnations()) if number <= incarnation.number]
+    return [found for number in older for found in directory.completed(number)]
 
 
 def _remove_checkpoint(path: str) -> None:

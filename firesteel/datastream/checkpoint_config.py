@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
 
-from firesteel.common.config_options import to_bool, to_int
 from firesteel.common.durations import DurationLike, parse_duration_ms
 from firesteel.common.time import Duration
 from firesteel.datastream.checkpoint_storage import (
@@ -15,7 +13,6 @@ from firesteel.datastream.checkpoint_storage import (
 )
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from firesteel.datastream.flink1_environment import Flink1CheckpointConfig
-from firesteel.datastream.options import enum_option
 from firesteel.errors import ConfigurationError
 from firesteel.graph.settings import CheckpointSettings
 
@@ -202,16 +199,6 @@ class CheckpointConfig(Flink1CheckpointConfig):
 
     # ----
 
-    def configure(self, key: str, value: str) -> bool:
-        """Take one configuration entry; False when it is not about checkpoints."""
-        if key not in _OPTIONS:
-            return False
-        try:
-            _OPTIONS[key](self, value)
-        except ValueError as error:
-            raise ConfigurationError(f"{key} cannot be {value!r}: {error}") from None
-        return True
-
     def settings(self) -> CheckpointSettings:
         return CheckpointSettings(
             self._interval,
@@ -229,41 +216,3 @@ def _at_least(what: str, value: int, least: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ConfigurationError(f"{what} must be at least {least}, not {value!r}")
     return value
-
-
-def _storage(value: str) -> None:
-    """Whether checkpoints outlive the job is decided by whether they have a directory, an option of its own."""
-    if value not in ("jobmanager", "filesystem"):
-        raise ValueError("known are filesystem and jobmanager")
-
-
-_OPTIONS: dict[str, Callable[[CheckpointConfig, str], object]] = {
-    "execution.checkpointing.interval": lambda c, v: c.set_checkpoint_interval(parse_duration_ms(v)),
-    "execution.checkpointing.mode": lambda c, v: c.set_checkpointing_mode(enum_option(CheckpointingMode, v)),
-    "execution.checkpointing.timeout": lambda c, v: c.set_checkpoint_timeout(parse_duration_ms(v)),
-    "execution.checkpointing.min-pause": lambda c, v: c.set_min_pause_between_checkpoints(parse_duration_ms(v)),
-    "execution.checkpointing.max-concurrent-checkpoints": lambda c, v: c.set_max_concurrent_checkpoints(to_int(v)),
-    "execution.checkpointing.tolerable-failed-checkpoints": lambda c, v: c.set_tolerable_checkpoint_failure_number(
-        to_int(v)
-    ),
-    "execution.checkpointing.externalized-checkpoint-retention": lambda c, v: c.set_externalized_checkpoint_retention(
-        enum_option(ExternalizedCheckpointRetention, v)
-    ),
-    "execution.checkpointing.unaligned.enabled": lambda c, v: c.enable_unaligned_checkpoints(to_bool(v)),
-    "execution.checkpointing.unaligned.forced": lambda c, v: c.set_force_unaligned_checkpoints(to_bool(v)),
-    "execution.checkpointing.aligned-checkpoint-timeout": lambda c, v: c.set_aligned_checkpoint_timeout(v),
-    "execution.checkpointing.storage": lambda c, v: _storage(v),
-    "execution.checkpointing.dir": lambda c, v: c.set_checkpoint_storage_dir(v),
-    "execution.checkpointing.savepoint-dir": lambda c, v: c.set_savepoint_dir(v),
-    "execution.checkpointing.num-retained": lambda c, v: c.set_max_retained_checkpoints(to_int(v)),
-    "execution.checkpointing.incremental": lambda c, v: to_bool(v),  # they always are
-}
-_OLDER_NAMES = {
-    "execution.checkpointing.unaligned": "execution.checkpointing.unaligned.enabled",
-    "state.checkpoint-storage": "execution.checkpointing.storage",
-    "state.checkpoints.dir": "execution.checkpointing.dir",
-    "state.savepoints.dir": "execution.checkpointing.savepoint-dir",
-    "state.checkpoints.num-retained": "execution.checkpointing.num-retained",
-    "state.backend.incremental": "execution.checkpointing.incremental",
-}
-_OPTIONS.update({old: _OPTIONS[new] for old, new in _OLDER_NAMES.items()})

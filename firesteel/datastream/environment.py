@@ -25,6 +25,7 @@ from firesteel.connectors.number_seq import NumberSequenceSource
 from firesteel.connectors.socket_source import SocketSource
 from firesteel.datastream import options
 from firesteel.datastream.checkpoint_config import CheckpointConfig, CheckpointingMode
+from firesteel.datastream.configured import configured
 from firesteel.datastream.data_stream import DataStream
 from firesteel.datastream.dataframes import DataFrameSources
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
@@ -36,7 +37,7 @@ from firesteel.graph.explain import execution_plan, explain
 from firesteel.graph.guarantee import Guarantee, end_to_end
 from firesteel.graph.nodes import Graph, Input, Read, check_positive
 from firesteel.graph.plan import JobPlan, build_plan
-from firesteel.graph.settings import JobSettings
+from firesteel.graph.settings import JobSettings, StartSettings
 
 __all__ = ["StreamExecutionEnvironment"]
 
@@ -66,20 +67,21 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
         self._heartbeat_timeout_ms = 50_000
         self._spark: dict[str, str] = {}
         self._progress: bool | None = None
+        self.start = StartSettings()  # `execution.state-recovery.path` and others
         if configuration is not None:
             self.configure(configuration)
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
-        return StreamExecutionEnvironment(configuration)
+        """An environment with the settings of the configuration file, the environment variables and `firesteel run`
+        (docs/configuration.md), and over them those of `configuration`."""
+        return configured(StreamExecutionEnvironment(), configuration)
 
     # ---- settings
 
     def configure(self, configuration: Configuration) -> None:
-        """Take settings from a configuration, under the keys they have in Flink's configuration file, for example
-        `parallelism.default`, `execution.checkpointing.interval`, `state.checkpoints.dir`, `restart-strategy.type`,
-        `pipeline.global-job-parameters`; also `firesteel.epoch.target-duration`, `firesteel.progress`, and anything
-        that starts with `spark.`.
+        """Take settings from a configuration, under the keys they have in Flink's configuration file, such as
+        `parallelism.default`. docs/configuration.md lists all.
 
         :raises ConfigurationError: for a key that is not known.
         """
@@ -389,6 +391,7 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
             spark={key: value for key, value in self._spark.items() if key != "spark.master"},
             parameters=self._config.get_global_job_parameters(),
             progress=self._progress,
+            start=self.start,
         )
 
     def close(self) -> None:

@@ -120,7 +120,9 @@ class ControlServer:
             for slot, (heard, pid) in list(self._heard.items()):
                 silent = time.monotonic() - heard
                 if silent > self._silence_s:
-                    why = f"slot {slot} (process {pid}) has not been heard of for {silent:.0f} s and was killed: it hung"
+                    why = (
+                        f"slot {slot} (process {pid}) has not been heard of for {silent:.0f} s and was killed: it hung"
+                    )
                     with self._changed:
                         self._failure = self._failure or {"kind": "SlotLostError", "message": why}
                         self._heard.pop(slot, None)

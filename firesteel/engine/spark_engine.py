@@ -10,6 +10,7 @@ import secrets
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -99,6 +100,7 @@ class SparkEngine:
             "job_id": deployment.job_id,
             "directory": deployment.directory,
             "restore": list(deployment.restore.get(slot, ())),
+            "origin": asdict(deployment.origin) if deployment.origin is not None else None,
             "parameters": dict(deployment.parameters),
             "checkpointing": deployment.checkpointing,
             "driver": list(self._control.address),

@@ -33,7 +33,7 @@ class TimerTable(Table):
         self._heap: list[int] = []  # every timestamp in _due, and stale ones
         self._firing: dict[int, list[Any]] = {}  # timestamp -> keys it had when its first timer fired, last first
         self._changes = Changes()
-        self._new: dict[int, dict[Any, None]] = {}  # registered since the last barrier; not noted if gone again by the next
+        self._new: dict[int, dict[Any, None]] = {}  # registered since the last barrier, and not gone again
         self._gone: dict[int, dict[Any, None]] = {}  # removed since, and there at the barrier
 
     def register(self, key: Any, timestamp: int) -> None:

@@ -113,7 +113,10 @@ def test_restart_strategies_are_taken(options, strategy):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"parallelism.defualt": "3"}, "unknown setting 'parallelism.defualt'"),
+        ({"parallelism.defualt": "3"}, "unknown setting 'parallelism.defualt'; did you mean 'parallelism.default'"),
+        ({"restart-strategy.fixed-delay.atempts": "3"}, "did you mean 'restart-strategy.fixed-delay.attempts'"),
+        ({"quux": "3"}, "unknown setting 'quux'. firesteel config lists all"),
+        ({"execution.state-recovery.claim-mode": "CLAIM"}, "leaves the original alone"),
         ({"parallelism.default": "many"}, "parallelism.default cannot be 'many'"),
         ({"parallelism.default": "0"}, "at least 1"),
         ({"pipeline.global-job-parameters": "Oslo"}, "not of the form key:value"),
@@ -121,7 +124,7 @@ def test_restart_strategies_are_taken(options, strategy):
         ({"execution.runtime-mode": "slow"}, "known are STREAMING, BATCH, AUTOMATIC"),
         ({"execution.checkpointing.mode": "never"}, "known are EXACTLY_ONCE, AT_LEAST_ONCE"),
         ({"execution.checkpointing.interval": "soon"}, "execution.checkpointing.interval cannot be 'soon'"),
-        ({"execution.checkpointing.storage": "attic"}, "known are filesystem and jobmanager"),
+        ({"execution.checkpointing.storage": "attic"}, "known are FILESYSTEM, JOBMANAGER"),
         ({"state.backend.type": "rocksdb"}, "HashMapStateBackend"),
         ({"state.backend.type": "papyrus"}, "known are hashmap"),
         ({"restart-strategy": "hope"}, "known are none, fixed-delay"),

@@ -1,0 +1,1 @@
+"""The command `firesteel`: one module for each of its commands."""

@@ -1,0 +1,106 @@
+"""Starting from a checkpoint of one's choice: it becomes the first checkpoint of the incarnation that starts from it.
+
+Its state files are linked, or copied where links cannot go, into the incarnation's own directory, and its metadata is
+written anew with a number higher than any before. So it does not matter whose checkpoint it was: whatever becomes of the
+original, and whoever deletes it meanwhile, the job has its own, and every later rule (which checkpoint is the newest, what
+is retained, whose files are whose) holds without exceptions.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import shutil
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from firesteel.common.crashpoints import crash_point
+from firesteel.common.durable import sync_directory, write_durable
+from firesteel.coordinator.completed import CONFIRMED, Completed
+from firesteel.coordinator.engine import FileHandle
+from firesteel.errors import RestoreError
+
+if TYPE_CHECKING:
+    from firesteel.coordinator.lineage import Incarnation
+
+log = logging.getLogger("firesteel")
+
+IMPORTED_FROM = "imported_from"
+
+
+def check_importable(found: Completed, *, leave_output: bool) -> None:
+    """Output that is not committed yet stays with the job that made it, which alone knows where it is.
+
+    :raises RestoreError: there is such output, and it is not to be left behind.
+    """
+    if found.owes_output() and not leave_output:
+        raise RestoreError(
+            f"checkpoint {found.path} holds output of job {found.metadata.job_name!r} that is not committed yet: starting "
+            f"elsewhere from it would leave that output out. Run that job once more, which commits it, or start from an "
+            f"older checkpoint, or leave it out with --allow-non-restored-state"
+        )
+
+
+def import_checkpoint(found: Completed, incarnation: Incarnation) -> Completed:
+    """Make a checkpoint the first one of an incarnation that was just claimed."""
+    directory = incarnation.directory
+    number = max(found.metadata.checkpoint, directory.newest_number() + 1)
+    state = [[_imported(found, handle, incarnation) for handle in chain] for chain in found.metadata.state]
+    sync_directory(os.path.join(incarnation.path, "state"))
+    crash_point("import-before-metadata")
+    pending = incarnation.begin(number)
+    write_durable(os.path.join(pending, CONFIRMED), b"")  # either its output is committed, or it is left behind
+    completed = incarnation.complete(
+        replace(
+            found.metadata,
+            job_id=directory.job_id,
+            job_name=directory.job_name,
+            checkpoint=number,
+            incarnation=incarnation.number,
+            created_ms=int(time.time() * 1000),
+            state=state,
+            committables={},
+            statistics={IMPORTED_FROM: found.path},
+        )
+    )
+    _warn(found, incarnation, number)
+    return replace(completed, confirmed=True)
+
+
+def _imported(found: Completed, handle: FileHandle, incarnation: Incarnation) -> FileHandle:
+    """A state file under this incarnation's directory. Its name has a uuid in it, so it is free, or is this file."""
+    source = found.file_path(handle)
+    name = os.path.join(os.path.basename(incarnation.path), "state", os.path.basename(source))
+    target = os.path.join(incarnation.directory.path, name)
+    try:
+        if not os.path.exists(target):  # it may be in the chains of several slots
+            _link_or_copy(source, target)
+    except OSError as error:
+        raise RestoreError(
+            f"state file {source} of checkpoint {found.path} cannot be taken over into {incarnation.path}: {error.strerror}"
+        ) from error
+    return {**handle, "file": name}
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS):
+            raise
+        shutil.copyfile(source, target)
+        with open(target, "rb") as file:
+            os.fsync(file.fileno())
+
+
+def _warn(found: Completed, incarnation: Incarnation, number: int) -> None:
+    if found.metadata.job_id != incarnation.directory.job_id:
+        log.info("the job starts from %s, a checkpoint of job '%s'", found.path, found.metadata.job_name)
+    elif number > found.metadata.checkpoint + 1:
+        log.warning(
+            "the job goes back to checkpoint %d (%s) from checkpoint %d: what it wrote after checkpoint %d stays where it is, "
+            "and what it reads again it will write again",
+            found.metadata.checkpoint, found.path, number - 1, found.metadata.checkpoint,
+        )  # fmt: skip
