@@ -3,20 +3,23 @@
 #   PYTHON=...       the Python to make the virtual environment with (default: the first one found that is new enough)
 #   VENV=...         where the virtual environment is (default: .venv)
 #   PYTEST_ARGS=...  more arguments for pytest, for example PYTEST_ARGS="-k lineage -x"
+#   SEED=, FAULTS=   of `make chaos`: the same seed makes the same faults again (default: a new one, 200 faults)
 
 SHELL := /bin/sh
 VENV ?= .venv
 PYTHON ?=
 PYTEST_ARGS ?=
+SEED ?=
+FAULTS ?= 200
 
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -p no:cacheprovider $(PYTEST_ARGS)
 
 # Without Spark, in seconds. Everything else under tests/ follows after them.
-UNIT := $(wildcard $(addprefix tests/,common graph state runtime coordinator connectors datastream parity testing))
+UNIT := $(wildcard $(addprefix tests/,common graph state runtime coordinator connectors datastream parity testing cli))
 REST := $(filter-out $(UNIT) tests/__pycache__,$(patsubst %/,%,$(shell ls -d tests/*/))) $(wildcard tests/test_*.py)
 
-.PHONY: help setup demo test lint unit bench clean
+.PHONY: help setup demo test lint unit chaos bench clean
 .NOTPARALLEL:
 
 help:
@@ -24,6 +27,7 @@ help:
 	@echo 'make test    everything that has to pass: linters, types, import rules, all tests'
 	@echo 'make lint    the first three of those'
 	@echo 'make unit    the tests that need no Spark'
+	@echo 'make chaos   random faults against an oracle: SEED=.. FAULTS=..'
 	@echo 'make bench   measure, on this machine'
 	@echo 'make setup   the virtual environment that all of these make when they need it'
 	@echo 'make clean   remove caches and build products (not the virtual environment)'
@@ -45,6 +49,9 @@ lint: $(VENV)/.dev
 
 unit: $(VENV)/.dev $(VENV)/flink
 	@$(PYTEST) $(UNIT)
+
+chaos: $(VENV)/.dev
+	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) --faults $(FAULTS)
 
 bench: $(VENV)/.bench
 	@$(BIN)/python -m bench

@@ -69,6 +69,7 @@ class SkewedClock:
         os.replace(f"{self._path}.draft", self._path)
 
     def offset(self) -> float:
+        """By how many seconds clocks are ahead at the moment."""
         try:
             return float(Path(self._path).read_text())
         except FileNotFoundError:

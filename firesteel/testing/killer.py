@@ -93,12 +93,12 @@ class Family:
             return True
         return False
 
-    def kill(self, kind: str, choose: Callable[[list[Member]], Member] = lambda found: found[0]) -> Member | None:
-        """Kill one of that kind with SIGKILL. None if there is none at the moment."""
+    def kill(self, kind: str, choose: Callable[[list[Member]], Member] | None = None) -> Member | None:
+        """Kill one of that kind with SIGKILL, the first if nothing else is chosen. None if there is none at the moment."""
         found = self.of_kind(kind)
         if not found:
             return None
-        victim = choose(found)
+        victim = found[0] if choose is None else choose(found)
         return victim if self.signal(victim, signal.SIGKILL) else None
 
     def wait_gone(self, timeout: float = 30.0) -> list[Member]:

@@ -24,6 +24,7 @@ from typing import Any
 import psutil
 
 from tests.faults import oracle
+from tests.faults.jvm import java_options
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 JOB = Path(__file__).parent / "jobs" / "sensor_job.py"
@@ -81,8 +82,7 @@ class Driver:
         environment |= {
             "TMPDIR": str(arena.tmp),
             "PYTHONPATH": str(REPOSITORY),
-            # halves the processor time of a start, which is most of what these tests cost
-            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "JAVA_TOOL_OPTIONS": java_options(),
         }
         if crash is not None:
             environment["FIRESTEEL_CRASH"] = crash
@@ -119,18 +119,8 @@ class Driver:
                     found.append(process)
         return found
 
-    def slots(self) -> list[psutil.Process]:
-        return self._with_command("firesteel.runtime.slot")
-
     def jvm(self) -> list[psutil.Process]:
         return self._with_command("org.apache.spark.deploy.SparkSubmit")
-
-    def daemon_and_workers(self) -> tuple[list[psutil.Process], list[psutil.Process]]:
-        """Workers are forks of the daemon and look like it; the daemon is the one whose parent is the JVM."""
-        both = self._with_command("pyspark.daemon")
-        jvms = {process.pid for process in self.jvm()}
-        daemons = [p for p in both if p.ppid() in jvms]
-        return daemons, [p for p in both if p not in daemons]
 
     # ---- what can be done to it
 

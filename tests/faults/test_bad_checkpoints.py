@@ -19,6 +19,7 @@ from xxhash import xxh3_64_hexdigest
 from firesteel.coordinator.lineage import JobDirectory
 from firesteel.errors import RestoreError
 from firesteel.state.files import StateFile
+from tests.faults.jvm import java_options
 from tests.faults.supervisor import KEYS, PATIENCE_S, RATE, RECORDS, REPOSITORY, Arena, end_session
 
 ADVICE = ("restore", "copy", "move", "install", "another", "use ", "give ")
@@ -206,7 +207,12 @@ def refusals(killed: Arena, tmp_path_factory: pytest.TempPathFactory) -> dict[st
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "TMPDIR": str(killed.tmp)},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(REPOSITORY),
+            "TMPDIR": str(killed.tmp),
+            "JAVA_TOOL_OPTIONS": java_options(),
+        },
         start_new_session=True,
     )
     try:
@@ -248,7 +254,10 @@ def _restore(case: Case) -> None:
 
 
 @pytest.mark.parametrize("kind", ["_job", "_start", "_metadata", "state"])
-def test_no_flipped_bit_goes_unnoticed(killed: Arena, tmp_path: Path, kind: str) -> None:
+def test_no_flipped_bit_goes_unnoticed(
+    killed: Arena, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # thousands of claims, and no power cut between them
     case = _copy(killed, tmp_path)
     _restore(case)
     path = {

@@ -1,0 +1,235 @@
+"""One job from its first start to its end, through all that is done to it, and what must be true of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from firesteel.testing.faults import CrashPoints, SkewedClock
+from firesteel.testing.killer import Family
+from tests.chaos import oracle
+from tests.chaos.oracle import ViolationError
+from tests.faults.jvm import java_options
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+JOB = Path(__file__).parent / "jobs" / "chaos_job.py"
+PATIENCE_S = 60.0
+KEYS, RATE = 7, 600
+SINKS = {
+    "file": [("sums", "sums")],
+    "transactions": [("store/visible", "sums")],
+    "ahead": [("store/visible", "sums")],
+    "both": [("numbers", "numbers"), ("store/visible", "sums")],
+}
+"""Kind of job -> where its output is, and what it is."""
+
+
+class Driver:
+    """One start of a job, in a session of its own."""
+
+    def __init__(self, command: list[str], home: Path, log: Path, environment: dict[str, str]) -> None:
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("FIRESTEEL_", "CHAOS_"))}
+        inherited |= {
+            "PYTHONPATH": str(REPOSITORY),
+            "JAVA_TOOL_OPTIONS": java_options(),
+        }
+        self._log = log
+        with log.open("wb") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, str(JOB), *command],
+                env=inherited | environment,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                cwd=home,
+                start_new_session=True,
+            )
+        self.family = Family(self.process)
+
+    def said(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def tail(self) -> str:
+        return "\n".join(self.said().splitlines()[-25:])
+
+    def ended(self) -> int | None:
+        return self.process.poll()
+
+
+class Life:
+    """The directories of one job and the drivers that were started for it."""
+
+    def __init__(self, home: Path, kind: str, *, keys: int = KEYS, rate: int = RATE, **options: Any) -> None:
+        self.home, self.kind, self.keys = home, kind, keys
+        home.mkdir(parents=True, exist_ok=True)
+        self.checkpoints = home / "checkpoints"
+        self.job = self.checkpoints / "chaos"
+        # short, because Spark's and the slots' sockets are below it, and a socket's path has room for 107 bytes
+        self.tmp = Path(tempfile.mkdtemp(prefix="fschaos-", dir="/tmp"))
+        self.points = CrashPoints(home / "crash")
+        self.clock = SkewedClock(home / "clock")
+        self.options = {"keys": keys, "rate": rate, **options}
+        self.environment: dict[str, str] = {}
+        self.drivers: list[Driver] = []
+        self.last: int | None = None  # the input's end, once it is decided
+
+    # ---- running it
+
+    def command(self, home: Path | None = None) -> list[str]:
+        home = home or self.home
+        given = {"kind": self.kind, "home": home, "checkpoints": home / "checkpoints", **self.options}
+        return [part for name, value in given.items() if value is not None for part in (f"--{name}", str(value))]
+
+    def start(self) -> Driver:
+        log = self.home / f"driver-{len(self.drivers) + 1}.log"
+        environment = {"TMPDIR": str(self.tmp), **self.points.environment(), **self.environment}
+        driver = Driver(self.command(), self.home, log, environment)
+        self.drivers.append(driver)
+        return driver
+
+    @property
+    def driver(self) -> Driver:
+        """The newest one."""
+        return self.drivers[-1]
+
+    def wait(self, condition: Callable[[], Any], what: str, *, alive: bool = False, timeout: float = PATIENCE_S) -> Any:
+        """Poll until the condition gives something true. With `alive`, the driver must not end meanwhile."""
+        pause, deadline = threading.Event(), time.monotonic() + timeout
+        while not (result := condition()):
+            if alive and self.driver.ended() is not None:
+                raise ViolationError(
+                    f"the driver ended with {self.driver.ended()} while waiting for {what}\n{self.driver.tail()}"
+                )
+            if time.monotonic() > deadline:
+                raise ViolationError(f"waited {timeout:g} s in vain for {what}\n{self.driver.tail()}")
+            pause.wait(0.01)
+        return result
+
+    def recover(self, after: int, timeout: float = PATIENCE_S) -> None:
+        """Wait for a checkpoint of an incarnation above `after`, starting a new driver if this one was killed."""
+
+        def found() -> bool:
+            code = self.driver.ended()
+            if code == -signal.SIGKILL:
+                self.start()
+            elif code is not None:
+                raise ViolationError(f"the driver ended with {code}:\n{self.driver.tail()}")
+            newest = self.newest()
+            return newest is not None and int(newest.parent.name[4:]) > after
+
+        self.wait(found, f"a checkpoint of an incarnation above {after}", timeout=timeout)
+
+    def finish(self) -> None:
+        """Decide where the input ends, and run the job to that end."""
+        newest = self.newest()
+        assert newest is not None
+        self.end_at(oracle.position(newest) + 2 * int(self.options["rate"]) + 1000)
+        self.wait(lambda: self.driver.ended() is not None, "the job to end")
+        if self.driver.ended() != 0:
+            raise ViolationError(f"the job failed at its end:\n{self.driver.tail()}")
+
+    def end_at(self, last: int) -> None:
+        self.last = last
+        draft = self.home / "end-draft"
+        draft.write_text(str(last))
+        draft.rename(self.home / "end")
+
+    def close(self) -> None:
+        for driver in self.drivers:
+            driver.family.end()
+        shutil.rmtree(self.tmp, ignore_errors=True)
+
+    # ---- its checkpoint directory, read without the engine's code
+
+    def incarnation(self) -> int:
+        return max((int(path.name[4:]) for path in self.job.glob("inc-*")), default=0)
+
+    def newest(self) -> Path | None:
+        return (oracle.checkpoints(self.job) or [None])[-1]
+
+    def wait_checkpoint(self, after: Path | None = None) -> Path:
+        """A completed checkpoint that is not this one."""
+        found: Path = self.wait(
+            lambda: newest if (newest := self.newest()) not in (None, after) else None, "a checkpoint", alive=True
+        )
+        return found
+
+    # ---- what must be true
+
+    def check_so_far(self) -> None:
+        """What is visible is right, and so is the newest checkpoint."""
+        self._check_output(complete=False)
+        for _ in range(20):
+            newest = self.newest()
+            with contextlib.suppress(FileNotFoundError):  # dropped while it was read: there is a newer one
+                if newest is not None:
+                    oracle.check_checkpoint(self.job, newest, self.keys)
+                break
+
+    def _check_output(self, *, complete: bool, home: Path | None = None, first: int = 0) -> None:
+        last = self.last if self.last is not None else 10**5 + 50 * max(1, self._reached())
+        for directory, what in SINKS[self.kind]:
+            lines = oracle.visible((home or self.home) / directory)
+            if what == "numbers":
+                oracle.check_numbers(lines, first, last, complete=complete)
+            else:
+                oracle.check_sums(lines, first, last, self.keys, complete=complete)
+        complaints = (home or self.home) / "store" / "complaints"
+        if complaints.exists():
+            raise ViolationError(f"the transactional store complains: {complaints.read_text()}")
+
+    def _reached(self) -> int:
+        newest = self.newest()
+        try:
+            return oracle.position(newest) if newest is not None else 0
+        except FileNotFoundError:
+            return self._reached()
+
+    def check_end(self) -> None:
+        """All output is there once, state is right, nothing is in doubt, and nothing is left behind."""
+        self._check_output(complete=True)
+        newest = self.newest()
+        assert newest is not None
+        if oracle.check_checkpoint(self.job, newest, self.keys) != self.last:
+            raise ViolationError(f"{newest} is the last one, but not at the end of the input")
+        for driver in self.drivers:
+            if left := driver.family.wait_gone():
+                raise ViolationError(f"a driver ended, but not all of its processes: {left}")
+        output = [self.home / directory for directory, _ in SINKS[self.kind]]
+        if left := oracle.leftovers(*output) + oracle.in_doubt(self.job, self.home / "store"):
+            raise ViolationError(f"in doubt at the end: {left[:5]}")
+        if left := list(self.tmp.iterdir()):
+            raise ViolationError(f"temporary files are left: {left}")
+        self.check_restarts()
+
+    def check_restarts(self) -> None:
+        """Every incarnation is a start of a driver or a restart that the strategy allowed and the log tells of."""
+        restarts = sum(driver.said().count("restarts from its last checkpoint in") for driver in self.drivers)
+        starts, incarnations = len(self.drivers), self.incarnation()
+        if not restarts <= incarnations <= starts + restarts:
+            raise ViolationError(f"{incarnations} incarnations from {starts} starts and {restarts} restarts")
+
+    def copy_to(self, home: Path, more: int = 300) -> list[str]:
+        """Copy the checkpoint directory elsewhere; the command that goes on from there, with more input."""
+        shutil.copytree(self.checkpoints, home / "checkpoints")
+        assert self.last is not None
+        (home / "end").write_text(str(self.last + more))
+        return self.command(home)
+
+    def check_copy(self, home: Path, more: int = 300) -> None:
+        assert self.last is not None
+        first, self.last = self.last, self.last + more
+        self._check_output(complete=True, home=home, first=first)
+        job = home / "checkpoints" / "chaos"
+        oracle.check_checkpoint(job, oracle.checkpoints(job)[-1], self.keys)
+        self.last = first

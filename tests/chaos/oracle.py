@@ -1,0 +1,169 @@
+"""What a chaos job must have left, worked out from its input alone. Imports nothing of firesteel.
+
+The input is the numbers first, first+1, ..., last-1. Two kinds of output can be there:
+
+* `numbers`: every number once;
+* `sums`: for every number a line `key,count,total`. A rollback may change the order in which a key's numbers come, so it is
+  not fixed; what is: a key's counts are 1, 2, 3, ... without gap or repeat, and the steps from one total to the next are
+  that key's numbers, each once. A lost, repeated or half applied record breaks one of these, wherever it happens.
+
+A checkpoint says to which number it got, and its state files, read as docs/formats.md describes them, must say for each key
+what counting and adding all smaller numbers gives.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import struct
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+Lines = list[tuple[str, str]]  # file, line
+
+
+class ViolationError(AssertionError):
+    """Something is not as it would be without faults."""
+
+
+# ---- output
+
+
+def visible(directory: Path) -> Lines:
+    """What a reader of the directory sees: all files but hidden ones."""
+    lines: Lines = []
+    for path in sorted(directory.iterdir()) if directory.is_dir() else []:
+        if path.name.startswith("."):
+            continue
+        text = path.read_text()
+        if text and not text.endswith("\n"):
+            raise ViolationError(f"{path} is torn: its last line has no end")
+        lines += [(path.name, line) for line in text.splitlines()]
+    return lines
+
+
+def _some(counter: Counter[int]) -> str:
+    return f"{sum(counter.values())}, such as {sorted(counter)[:5]}"
+
+
+def check_numbers(lines: Lines, first: int, last: int, *, complete: bool) -> None:
+    found, expected = Counter(int(line) for _, line in lines), Counter(range(first, last))
+    if found - expected:
+        raise ViolationError(f"numbers repeated or made up: {_some(found - expected)}")
+    if complete and expected - found:
+        raise ViolationError(f"numbers lost: {_some(expected - found)}")
+
+
+def check_sums(lines: Lines, first: int, last: int, keys: int, *, complete: bool) -> None:
+    before = final_state(first, keys)
+    by_key: dict[int, dict[int, int]] = defaultdict(dict)
+    last_in_file: dict[tuple[str, int], int] = {}
+    for file, line in lines:
+        key, count, total = map(int, line.split(","))
+        if count in by_key[key]:
+            raise ViolationError(f"key {key} has record {count} twice, the second time in {file}")
+        if last_in_file.get((file, key), count - 1) != count - 1:
+            raise ViolationError(f"key {key} in {file}: record {count} follows {last_in_file[file, key]}")
+        by_key[key][count] = total
+        last_in_file[file, key] = count
+    for key in range(keys):
+        done, start = before.get(key, (0, 0))
+        totals = by_key.pop(key, {})
+        numbers = Counter(n for n in range(first, last) if n % keys == key)
+        if sorted(totals) != list(range(done + 1, done + 1 + len(totals))):
+            raise ViolationError(f"key {key} has a gap: {len(totals)} records, up to record {max(totals)}")
+        steps = Counter(totals[count] - totals.get(count - 1, start) for count in totals)
+        if steps - numbers:
+            raise ViolationError(f"key {key} added what is not its input, or twice: {_some(steps - numbers)}")
+        if complete and numbers - steps:
+            raise ViolationError(f"key {key} lost {_some(numbers - steps)}")
+    if by_key:
+        raise ViolationError(f"keys that are not in the input: {sorted(by_key)[:5]}")
+
+
+# ---- state
+
+
+def final_state(last: int, keys: int) -> dict[int, tuple[int, int]]:
+    """Key -> (count, total) after all numbers below `last`."""
+    return {key: (len(range(key, last, keys)), sum(range(key, last, keys))) for key in range(min(keys, last))}
+
+
+def checkpoints(job: Path) -> list[Path]:
+    """Completed checkpoints, oldest first."""
+    found = []
+    for path in job.glob("inc-*/chk-*/_metadata"):
+        match = re.fullmatch(r".*/inc-(\d+)/chk-(\d+)/_metadata", str(path))
+        if match:
+            found.append((int(match[1]), int(match[2]), path.parent))
+    return [path for _, _, path in sorted(found)]
+
+
+def metadata(checkpoint: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((checkpoint / "_metadata").read_bytes().split(b"\n", 1)[1])
+    return content
+
+
+def position(checkpoint: Path) -> int:
+    (source,) = metadata(checkpoint)["positions"].values()
+    return int(source["position"])
+
+
+def state_of(job: Path, checkpoint: Path) -> dict[int, tuple[int, int]]:
+    """Key -> (count, total), from the checkpoint's state files."""
+    values: dict[str, dict[int, int]] = {"count": {}, "total": {}}
+    for chain in metadata(checkpoint)["state"]:
+        for handle in chain:
+            data = (job / handle["file"]).read_bytes()
+            if len(data) != handle["size"]:
+                raise ViolationError(f"{handle['file']} has {len(data)} bytes, and {checkpoint} says {handle['size']}")
+            _apply(data, values)
+    if values["count"].keys() != values["total"].keys():
+        raise ViolationError(f"{checkpoint}: counts and totals are not of the same keys")
+    return {key: (values["count"][key], values["total"][key]) for key in values["count"]}
+
+
+def _apply(data: bytes, values: dict[str, dict[int, int]]) -> None:
+    offset, length, _, magic = struct.unpack(">QLQ8s", data[-28:])
+    if data[:8] != b"FSTATE\r\n" or magic != b"FSTATEND":
+        raise ViolationError("a state file does not begin and end like one")
+    for state in json.loads(data[offset : offset + length])["states"]:
+        if state["name"] not in values:
+            continue
+        for _, codec, start, size, _, _ in state["blocks"]:
+            if codec != "plain":
+                raise ViolationError(f"state {state['name']} of integers is stored as {codec}")
+            (keys, puts), deleted = pickle.loads(data[start : start + size])
+            values[state["name"]].update(zip(keys, puts, strict=True))
+            for key in deleted:
+                values[state["name"]].pop(key, None)
+
+
+def check_checkpoint(job: Path, checkpoint: Path, keys: int) -> int:
+    """The checkpoint's state is that of its position, which is returned."""
+    reached = position(checkpoint)
+    found, expected = state_of(job, checkpoint), final_state(reached, keys)
+    if found != expected:
+        wrong = [key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)]
+        raise ViolationError(
+            f"{checkpoint} is at {reached}, but key {wrong[0]} has {found.get(wrong[0])} and not {expected.get(wrong[0])}"
+        )
+    return reached
+
+
+# ---- what must not be left
+
+
+def leftovers(*directories: Path) -> list[Path]:
+    """Hidden files in places of output."""
+    return sorted(path for one in directories if one.is_dir() for path in one.rglob(".*") if path.is_file())
+
+
+def in_doubt(job: Path, store: Path) -> list[Path]:
+    """Transactions, logs and checkpoints that are neither committed nor thrown away."""
+    found = [path for path in job.glob("sinks/*/*") if path.suffix in (".json", ".wal")]
+    found += job.glob("inc-*/pending/*")
+    found += (store / "open").glob("*") if store.is_dir() else []
+    return sorted(found)

@@ -1,0 +1,55 @@
+"""A small chaos run with new faults each time; `make chaos` makes a long one. And the plans themselves."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+
+import pytest
+
+from tests.chaos.life import REPOSITORY
+from tests.chaos.plan import OTHERS, POINTS, plan
+from tests.chaos.run import Run
+
+FAULTS = 12
+ELSEWHERE = {
+    "import-before-metadata",  # a start from another job's checkpoint, which has tests of its own
+    "my-point",  # of a docstring
+}
+
+
+@pytest.mark.timeout(600)
+def test_no_fault_of_a_random_dozen_loses_or_repeats_anything() -> None:
+    seed = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(10**6)))
+    print(f"CHAOS_SEED={seed}; the same faults again: make chaos SEED={seed} FAULTS={FAULTS}")
+    result = Run(seed, FAULTS).run()
+    print(result.line())
+    assert result.good(), "\n".join([result.line(), *result.violations])
+
+
+def test_a_seed_decides_the_plan() -> None:
+    assert plan(7, 200) == plan(7, 200)
+    assert plan(7, 200) != plan(8, 200)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("faults", [1, 12, 50, 200, 300])
+def test_a_plan_has_as_many_faults_as_asked_for_each_where_it_can_happen(seed: int, faults: int) -> None:
+    lives = plan(seed, faults)
+    kinds = Counter(fault.kind for life in lives for fault in life.faults)
+    assert kinds.total() == faults
+    assert all(life.kind in POINTS.get(fault.kind, (life.kind,)) for life in lives for fault in life.faults)
+    if faults >= 200:
+        assert {kind for kind in POINTS if kinds[kind] < 5} == set()
+        assert {kind for kind in OTHERS if kinds[kind] < 3} == set()
+        assert {life.kind for life in lives} == {"file", "transactions", "both", "ahead"}
+
+
+def test_every_crash_point_of_the_engine_is_in_the_plan() -> None:
+    known = {*POINTS, *OTHERS, *ELSEWHERE}
+    used = set()
+    for path in (REPOSITORY / "firesteel").rglob("*.py"):
+        for part in path.read_text().split('crash_point("')[1:]:
+            used.add(part.partition('"')[0])
+    assert used - known == set()
