@@ -108,6 +108,7 @@ class Timers:
         keyed, context, on_timer = self._keyed, self.context, self._on_timer
         event_time = domain is TimeDomain.EVENT_TIME
         out, tags = Output(self._emitter), OutputTag.exist()
+        append, append_time = out.values.append, out.times.append
         context.domain = domain
         try:
             for time, key in timers.due(until):
@@ -119,8 +120,8 @@ class Timers:
                             out.add(results, time)
                         else:
                             for result in results:
-                                out.values.append(result)
-                                out.times.append(time)
+                                append(result)
+                                append_time(time)
                 except Exception as error:
                     raise OperatorFailure(
                         self._operator, f"on the timer {time} of the key {keyed.key!r:.200}", error
@@ -128,6 +129,7 @@ class Timers:
                 if len(out.values) >= _PUSH_RECORDS:
                     out.push(timed=event_time, split=not tags)
                     out, tags = Output(self._emitter), OutputTag.exist()
+                    append, append_time = out.values.append, out.times.append
         finally:
             context.time = context.domain = None
         out.push(timed=event_time, split=not tags)
