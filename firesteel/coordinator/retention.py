@@ -10,6 +10,7 @@ import shutil
 from firesteel.common.crashpoints import crash_point
 from firesteel.coordinator.completed import Completed
 from firesteel.coordinator.lineage import Incarnation
+from firesteel.errors import SupersededError
 
 log = logging.getLogger("firesteel")
 
@@ -65,22 +66,30 @@ class CompletedCheckpoints:
 def discard(incarnation: Incarnation) -> None:
     """The job was cancelled and its checkpoints are not to outlive it: remove all of them.
 
-    Unless output of the last one is not committed yet: it would be lost, so that one has to stay until the job is started
-    again.
+    Unless some of the job's output is in doubt: what would resolve it has to stay until the job is started again.
     """
-    incarnation.check()
+    try:
+        incarnation.check()
+    except SupersededError:
+        return  # they are the successor's now
     directory = incarnation.directory
     completed = [found for number in directory.incarnations() for found in directory.completed(number)]
-    uncommitted = [found for found in completed if found.owes_output()]
-    if uncommitted:
+    kept = [found.path for found in completed if found.owes_output()] or _unresolved(directory.path)
+    if kept:
         log.warning(
-            "checkpoint %s is kept although the job was cancelled: its output is not committed yet. Start the job again to "
-            "commit it", uncommitted[0].path,
+            "the checkpoints in %s are kept although the job was cancelled: %s belongs to output that is neither committed nor "
+            "thrown away yet. Start the job again to resolve it", directory.path, kept[0],
         )  # fmt: skip
         return
     for found in completed:
         _remove_checkpoint(found.path)
     shutil.rmtree(directory.path, ignore_errors=True)
+
+
+def _unresolved(directory: str) -> list[str]:
+    """What sinks noted about transactions that are still open."""
+    sinks = os.path.join(directory, "sinks")
+    return [os.path.join(path, name) for path, _, names in os.walk(sinks) for name in names]
 
 
 def drop_abandoned(incarnation: Incarnation) -> None:

@@ -41,6 +41,7 @@ class ControlServer:
         with self._changed:
             self._incarnation, self._on_message = incarnation, on_message
             self._failure = None
+            self._heard.clear()
 
     def stop_slots(self, timeout: float) -> None:
         """Ask all slots to end, and wait until they have; those that do not are cut off, which ends them too."""
@@ -96,7 +97,8 @@ class ControlServer:
             if hello["incarnation"] != self._incarnation:
                 break
             message["slot"] = slot
-            self._heard[slot] = time.monotonic(), hello["pid"]  # from the first heartbeat on, after restoring its state
+            if message["type"] == "heartbeat":  # the first one comes when the slot has restored its state
+                self._heard[slot] = time.monotonic(), hello["pid"]
             ended = ended or message["type"] == "bye"
             if message["type"] == "failed":
                 with self._changed:
