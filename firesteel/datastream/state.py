@@ -105,40 +105,52 @@ class ListState(MergingState[T, Iterable[T]]):
         return iter(self.get())
 
 
-class MapState(State, Generic[K, V]):
-    """A map for each key, of which each entry is read and written for itself."""
-
+class _ReadableMap(State, Generic[K, V]):
     @abstractmethod
     def get(self, key: K) -> V | None:
         """The value under this map key, None when there is none."""
 
     @abstractmethod
-    def put(self, key: K, value: V) -> None: ...
+    def contains(self, key: K) -> bool:
+        """Whether there is an entry under this map key."""
 
     @abstractmethod
-    def put_all(self, dict_value: Mapping[K, V]) -> None: ...
+    def items(self) -> Iterable[tuple[K, V]]:
+        """All entries as pairs."""
 
     @abstractmethod
-    def remove(self, key: K) -> None:
-        """Remove the entry; nothing happens when there is none."""
+    def keys(self) -> Iterable[K]:
+        """All map keys."""
 
     @abstractmethod
-    def contains(self, key: K) -> bool: ...
-
-    @abstractmethod
-    def items(self) -> Iterable[tuple[K, V]]: ...
-
-    @abstractmethod
-    def keys(self) -> Iterable[K]: ...
-
-    @abstractmethod
-    def values(self) -> Iterable[V]: ...
+    def values(self) -> Iterable[V]:
+        """All values."""
 
     @abstractmethod
     def is_empty(self) -> bool: ...
 
     def __getitem__(self, key: K) -> V | None:
         return self.get(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+
+class _WritableMap(_ReadableMap[K, V]):
+    @abstractmethod
+    def put(self, key: K, value: V) -> None:
+        """Set the value under this map key."""
+
+    @abstractmethod
+    def put_all(self, dict_value: Mapping[K, V]) -> None:
+        """Set the values under all of these map keys."""
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Remove the entry; nothing happens when there is none."""
 
     def __setitem__(self, key: K, value: V) -> None:
         self.put(key, value)
@@ -146,68 +158,22 @@ class MapState(State, Generic[K, V]):
     def __delitem__(self, key: K) -> None:
         self.remove(key)
 
-    def __contains__(self, key: K) -> bool:
-        return self.contains(key)
 
-    def __iter__(self) -> Iterator[K]:
-        return iter(self.keys())
+class MapState(_WritableMap[K, V]):
+    """A map for each key, of which each entry is read and written for itself."""
 
 
-class ReadOnlyBroadcastState(State, Generic[K, V]):
+class ReadOnlyBroadcastState(_ReadableMap[K, V]):
     """A map that is the same on every subtask, as the side that is not broadcast sees it. It cannot be changed here; the
     values must not be changed in place."""
 
-    @abstractmethod
-    def get(self, key: K) -> V | None:
-        """The value under this map key, None when there is none."""
 
-    @abstractmethod
-    def contains(self, key: K) -> bool: ...
-
-    @abstractmethod
-    def items(self) -> Iterable[tuple[K, V]]: ...
-
-    @abstractmethod
-    def keys(self) -> Iterable[K]: ...
-
-    @abstractmethod
-    def values(self) -> Iterable[V]: ...
-
-    @abstractmethod
-    def is_empty(self) -> bool: ...
-
-    def __getitem__(self, key: K) -> V | None:
-        return self.get(key)
-
-    def __contains__(self, key: K) -> bool:
-        return self.contains(key)
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self.keys())
-
-
-class BroadcastState(ReadOnlyBroadcastState[K, V]):
+class BroadcastState(ReadOnlyBroadcastState[K, V], _WritableMap[K, V]):
     """A map that is the same on every subtask, as the broadcast side sees it.
 
     Every subtask has its own copy and gets every broadcast record. They stay the same as long as what is done with a
     record depends on the record and on the map only; nobody checks that.
     """
-
-    @abstractmethod
-    def put(self, key: K, value: V) -> None: ...
-
-    @abstractmethod
-    def put_all(self, dict_value: Mapping[K, V]) -> None: ...
-
-    @abstractmethod
-    def remove(self, key: K) -> None:
-        """Remove the entry; nothing happens when there is none."""
-
-    def __setitem__(self, key: K, value: V) -> None:
-        self.put(key, value)
-
-    def __delitem__(self, key: K) -> None:
-        self.remove(key)
 
 
 class OperatorStateStore(ABC):

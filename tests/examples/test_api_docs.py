@@ -17,7 +17,6 @@ PLAIN_CLASSES = {"Configuration", "Duration", "Time", "Types"}
 """Classes whose methods are a list of such names."""
 
 UNDESCRIBED = {
-    "BroadcastState": "put put_all",
     "ByteArraySchema": "serialize",
     "CheckpointConfig": "settings",
     "CompletableFuture": "cancelled",
@@ -31,12 +30,10 @@ UNDESCRIBED = {
     "FileSourceBuilder": "build",
     "FunctionHarness": "output_with_timestamps side_output_with_timestamps",
     "GeneratorFunction": "map",
-    "MapState": "put put_all contains items keys values",
     "Meter": "mark_event",
     "MetricGroup": "counter meter distribution",
     "OutputFileConfig": "builder",
     "RateLimiterStrategy": "no_op",
-    "ReadOnlyBroadcastState": "contains items keys values",
     "RestartStrategies": "no_restart fall_back_restart fixed_delay_restart failure_rate_restart exponential_delay_restart",
     "SerializationSchema": "serialize",
     "SimpleStringSchema": "serialize",
