@@ -76,6 +76,7 @@ class Slot:
         gc.freeze()
         gc.disable()
         threading.Thread(target=self._listen_to_driver, name="control", daemon=True).start()
+        self._say_alive()  # restored and ready: watched from now on, since even the first record can make it hang
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 
     @property
@@ -142,7 +143,10 @@ class Slot:
         while not pause.wait(_HEARTBEAT_S):
             sys.stdout.flush()
             sys.stderr.flush()
-            self.tell({"type": "heartbeat", "slot": self._slot, "rss": _resident_bytes()})
+            self._say_alive()
+
+    def _say_alive(self) -> None:
+        self.tell({"type": "heartbeat", "slot": self._slot, "rss": _resident_bytes()})
 
     def _on_signal(self, *_: object) -> None:
         self._end(1)
