@@ -182,21 +182,19 @@ def _add(writer: StateFileWriter, delta: Delta) -> None:
 
 def _by_group(operator: KeyedStore, name: str, kind: str, table: Table, checkpoint: int) -> list[Delta]:
     puts, deleted = table.barrier(checkpoint)
-    groups, composite = operator.store.key_groups, table.composite
     deltas = _Deltas(operator.uid, name, kind)
-    if not table.grouped:
-        whole = deltas[NO_GROUP]
-        whole.keys.extend(entry_key for entry_key, _ in puts)
-        whole.values.extend(value for _, value in puts)
-        whole.deleted.extend(deleted)
-        return [whole] if puts or deleted else []
-    for entry_key, value in puts:
-        delta = deltas[groups[entry_key[0] if composite else entry_key]]
-        delta.keys.append(entry_key)
-        delta.values.append(value)
-    for entry_key in deleted:
-        deltas[groups[entry_key[0] if composite else entry_key]].deleted.append(entry_key)
+    group_of = operator.store.key_groups.__getitem__ if table.grouped else _no_group
+    for key, change in puts:
+        delta = deltas[group_of(key)]
+        delta.keys.append(key)
+        delta.values.append(change)
+    for key in deleted:
+        deltas[group_of(key)].deleted.append(key)
     return sorted(deltas.values(), key=lambda delta: delta.group)
+
+
+def _no_group(_: Any) -> int:
+    return NO_GROUP
 
 
 class _Deltas(dict[int, Delta]):

@@ -17,6 +17,7 @@ from firesteel.common.durable import write_durable
 from firesteel.errors import CheckpointError
 from firesteel.graph.shipping import install_main_classes
 from firesteel.state.files import Delta, StateFile, StateFileWriter
+from firesteel.state.layouts import merge, whole
 
 
 class Compaction:
@@ -72,13 +73,11 @@ def compact(directory: str, output: str, inputs: list[dict[str, Any]]) -> dict[s
         with StateFile(os.path.join(directory, handle["file"]), handle["checksum"]) as file:
             slot, checkpoint = file.footer["slot"], file.footer["checkpoint"]
             for delta in file.deltas():
-                entries = merged.setdefault((delta.uid, delta.name, delta.kind, delta.group), {})
-                entries.update(zip(delta.keys, delta.values, strict=True))
-                for key in delta.deleted:
-                    entries.pop(key, None)
+                content = merged.setdefault((delta.uid, delta.name, delta.kind, delta.group), {})
+                merge(delta.kind, content, delta.keys, delta.values, delta.deleted)
     writer = StateFileWriter(slot, checkpoint)
-    for (uid, name, kind, group), entries in merged.items():
-        writer.add(Delta(uid, name, kind, group, list(entries), list(entries.values()), []))
+    for (uid, name, kind, group), content in merged.items():
+        writer.add(Delta(uid, name, kind, group, list(content), whole(kind, content), []))
     data, checksum = writer.finish()
     write_durable(os.path.join(directory, output), data)
     return writer.handle(output, data, checksum)

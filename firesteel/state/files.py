@@ -1,8 +1,8 @@
 """State files: what a slot writes at a barrier and reads on restore. docs/formats.md describes the same bytes.
 
     header    8 bytes magic "FSTATE\\r\\n", 2 bytes format version
-    blocks    one for each (operator, state, key group) that has entries: a pickled pair (puts, deletes), where puts is
-              (keys, values)
+    blocks    one for each (operator, state, key group) that has changes: a pickled pair (puts, deletes), where puts is
+              (keys, changes); layouts.py says what changes look like
     footer    JSON: {"slot": i, "checkpoint": n, "states": [{"uid", "name", "kind", "blocks": [[group, codec, offset,
               length, entries, checksum], ...]}, ...]}
     trailer   8 bytes footer offset, 4 bytes footer length, 8 bytes xxh3-64 of header and footer, 8 bytes magic "FSTATEND"
@@ -45,7 +45,7 @@ _PLAIN_OR_TUPLE = _PLAIN | {tuple}
 
 @dataclass(frozen=True)
 class Delta:
-    """The changes of one key group of one state: entries put and entry keys deleted."""
+    """The changes of one key group of one state: keys and what changed under them, and keys deleted."""
 
     uid: str
     name: str

@@ -15,9 +15,10 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from itertools import filterfalse
 from typing import Any
 
-from firesteel.errors import RestoreError, StateError
+from firesteel.errors import StateError
 from firesteel.graph.keys import KeyGroups
 from firesteel.state.changes import Changes, latest
+from firesteel.state.layouts import merge
 from firesteel.state.store import Store
 from firesteel.state.tables import (
     Accessors,
@@ -178,15 +179,7 @@ class HashMapMapTable(MapTable):
         return sum(map(len, self._data.values()))
 
     def load(self, keys: list[Any], values: list[Any], deleted: list[Any]) -> None:
-        data = self._data
-        for (key, map_key), value in zip(keys, values, strict=True):
-            data[key][map_key] = value
-        for key, map_key in deleted:
-            found = data.get(key)
-            if found is not None:
-                found.pop(map_key, None)
-                if not found:
-                    del data[key]
+        merge("map", self._data, keys, values, deleted)
 
     def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
         self._changes.fresh.update(self._changed)
@@ -196,13 +189,13 @@ class HashMapMapTable(MapTable):
         for key, map_keys in self._all_changed(checkpoint).items():
             found = self._data.get(key)
             if found is None:
-                deleted += [(key, map_key) for map_key in map_keys]
-                continue
-            for map_key in map_keys:
-                if map_key in found:
-                    puts.append(((key, map_key), found[map_key]))
-                else:
-                    deleted.append((key, map_key))
+                deleted.append(key)
+            elif found.keys() >= map_keys.keys():
+                puts.append((key, (tuple(map_keys), tuple(map(found.__getitem__, map_keys)), ())))
+            else:
+                there = [map_key for map_key in map_keys if map_key in found]
+                removed = tuple(filterfalse(found.__contains__, map_keys))
+                puts.append((key, (tuple(there), tuple(map(found.__getitem__, there)), removed)))
         return puts, deleted
 
     def _all_changed(self, checkpoint: int) -> dict[Any, dict[Any, None]]:
@@ -229,7 +222,7 @@ class HashMapListTable(ListTable):
         self._data: dict[Any, list[Any]] = {}  # no list in it is empty
         self._changes = Changes()
         self._fresh = self._changes.fresh
-        """key -> (index from which on it changed, length at the last barrier)"""
+        """key -> index from which on it changed"""
 
     def bind(self, current: CurrentKey) -> ListAccessors:
         data, find, fresh = self._data, self._data.get, self._fresh
@@ -244,11 +237,10 @@ class HashMapListTable(ListTable):
             found = find(key)
             if found is None:
                 data[key] = [value]
-                if key not in fresh:
-                    fresh[key] = (0, 0)
+                fresh[key] = 0
             else:
                 if key not in fresh:
-                    fresh[key] = (len(found), len(found))
+                    fresh[key] = len(found)
                 found.append(value)
 
         def add_all(values: Iterable[Any]) -> None:
@@ -257,21 +249,19 @@ class HashMapListTable(ListTable):
                 key = current.key
                 found = data.setdefault(key, [])
                 if key not in fresh:
-                    fresh[key] = (len(found), len(found))
+                    fresh[key] = len(found)
                 found += new
 
         def update(values: Iterable[Any]) -> None:
             new = _elements(values)
             clear()
             if new:
-                fresh.setdefault(current.key, (0, 0))
+                fresh[current.key] = 0
                 data[current.key] = new
 
         def clear() -> None:
-            found = data.pop(current.key, None)
-            if found is not None:
-                noted = fresh.get(current.key)
-                fresh[current.key] = (0, len(found) if noted is None else noted[1])
+            if data.pop(current.key, None) is not None:
+                fresh[current.key] = 0
 
         return ListAccessors(get, add, add_all, update, clear)
 
@@ -288,38 +278,28 @@ class HashMapListTable(ListTable):
         return sum(map(len, self._data.values()))
 
     def load(self, keys: list[Any], values: list[Any], deleted: list[Any]) -> None:
-        data = self._data
-        for (key, index), value in zip(keys, values, strict=True):
-            found = data.setdefault(key, [])
-            if index < len(found):
-                found[index] = value
-            elif index == len(found):
-                found.append(value)
-            else:
-                raise RestoreError(f"the list of key {key!r:.200} has element {index}, but not element {len(found)}")
-        for key, index in deleted:
-            found = data.get(key, [])
-            del found[index:]
-            if not found:
-                data.pop(key, None)
+        merge("list", self._data, keys, values, deleted)
 
     def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
         puts: list[Entry] = []
         deleted: list[Any] = []
-        for key, (start, length) in self._all_changed(checkpoint).items():
-            found = self._data.get(key, [])
-            puts += [((key, index), found[index]) for index in range(start, len(found))]
-            deleted += [(key, index) for index in range(len(found), length)]
+        for key, start in self._all_changed(checkpoint).items():
+            found = self._data.get(key)
+            if found is None:
+                deleted.append(key)
+            else:
+                puts.append((key, (start, tuple(found[start:]))))
         return puts, deleted
 
-    def _all_changed(self, checkpoint: int) -> dict[Any, tuple[int, int]]:
-        """The lowest index that changed, and the greatest length that a barrier since the base may have recorded."""
+    def _all_changed(self, checkpoint: int) -> dict[Any, int]:
+        """The lowest index that changed in any of the periods."""
         periods = self._changes.barrier(checkpoint)
-        merged: dict[Any, tuple[int, int]] = {}
+        if len(periods) == 1:
+            return periods[0]
+        merged: dict[Any, int] = {}
         for noted in periods:
-            for key, (start, length) in noted.items():
-                known = merged.get(key)
-                merged[key] = (start, length) if known is None else (min(start, known[0]), max(length, known[1]))
+            for key, start in noted.items():
+                merged[key] = min(start, merged.get(key, start))
         return merged
 
     def completed(self, checkpoint: int) -> None:

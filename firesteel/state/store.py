@@ -14,6 +14,7 @@ from typing import Any
 from firesteel.errors import StateError
 from firesteel.graph.keys import KeyGroups
 from firesteel.state.files import BROADCAST, NO_GROUP, OPERATOR_KINDS
+from firesteel.state.layouts import TTL
 from firesteel.state.operator import BroadcastTable, OperatorListTable, OperatorTable, create_operator_table
 from firesteel.state.subtask import SubtaskTable
 from firesteel.state.tables import (
@@ -46,9 +47,6 @@ __all__ = [
     "TimerTable",
     "ValueTable",
 ]
-
-TTL = "+ttl"
-"""Ends the kind of states with time-to-live: their values are pairs (value, time)."""
 
 
 class Store(ABC):

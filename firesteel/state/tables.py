@@ -24,13 +24,13 @@ class CurrentKey(Protocol):
 
 
 class Table(ABC):
-    """One state of one operator in one subtask, as checkpoints see it: entries under entry keys."""
+    """One state of one operator in one subtask."""
 
     composite: ClassVar[bool] = False
-    """Entry keys are pairs (key, something); the key decides the key group."""
+    """A key may have several entries: a scan's entry keys are pairs (key, something)."""
 
     grouped: ClassVar[bool] = True
-    """Entries have key groups. If not, they all belong to NO_GROUP."""
+    """Keys have key groups. If not, everything belongs to NO_GROUP."""
 
     @abstractmethod
     def scan(self, groups: Container[int] | None = None) -> Iterator[Entry]:
@@ -45,11 +45,12 @@ class Table(ABC):
 
     @abstractmethod
     def load(self, keys: list[Any], values: list[Any], deleted: list[Any]) -> None:
-        """Take part of a restored checkpoint; it does not count as a change."""
+        """Take part of a restored checkpoint, changes as layouts.py describes them; it does not count as a change."""
 
     @abstractmethod
     def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
-        """Entries put and deleted since the last completed checkpoint, up to now, which is barrier `checkpoint`."""
+        """What changed since the last completed checkpoint, up to now, which is barrier `checkpoint`: pairs of a key and its
+        change (layouts.py), and the keys of which nothing is left."""
 
     @abstractmethod
     def completed(self, checkpoint: int) -> None:
@@ -97,7 +98,7 @@ class MapAccessors(NamedTuple):
 
 
 class MapTable(Table):
-    """A map under each key. Entry keys are (key, map key), so a delta holds the changed entries of large maps only."""
+    """A map under each key. Entry keys are (key, map key)."""
 
     composite = True
 
@@ -116,7 +117,7 @@ class ListAccessors(NamedTuple):
 
 
 class ListTable(Table):
-    """A list under each key. Entry keys are (key, index), so a delta holds only what was appended to long lists."""
+    """A list under each key. Entry keys are (key, index)."""
 
     composite = True
 

@@ -6,6 +6,7 @@ heap one entry. Timestamps whose timers were all deleted stay in the heap until 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Container, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -21,7 +22,7 @@ _SPARE = 64  # as many stale timestamps in the heap are never worth rebuilding i
 
 
 class TimerTable(Table):
-    """Timers of all keys. Entry keys are (key, timestamp); the values mean nothing."""
+    """Timers of all keys. Entry keys of a scan are (key, timestamp); the values mean nothing."""
 
     composite = True
 
@@ -133,10 +134,11 @@ class TimerTable(Table):
     def load(self, keys: list[Any], values: list[Any], deleted: list[Any]) -> None:
         noted = self._new, self._gone
         self._new, self._gone = {}, {}
-        for key, timestamp in keys:
-            self.register(key, timestamp)
-        for key, timestamp in deleted:
-            self.delete(key, timestamp)
+        for key, (registered, removed) in zip(keys, values, strict=True):
+            for timestamp in registered:
+                self.register(key, timestamp)
+            for timestamp in removed:
+                self.delete(key, timestamp)
         self._new, self._gone = noted
 
     def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
@@ -146,9 +148,10 @@ class TimerTable(Table):
                 for key in keys:
                     fresh[key, timestamp] = registered
             noted.clear()
-        changes = latest(self._changes.barrier(checkpoint))
-        puts: list[Entry] = [(entry, None) for entry, registered in changes.items() if registered]
-        return puts, [entry for entry, registered in changes.items() if not registered]
+        changed: defaultdict[Any, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+        for (key, timestamp), registered in latest(self._changes.barrier(checkpoint)).items():
+            changed[key][not registered].append(timestamp)
+        return [(key, (tuple(new), tuple(gone))) for key, (new, gone) in changed.items()], []
 
     def completed(self, checkpoint: int) -> None:
         self._changes.completed(checkpoint)

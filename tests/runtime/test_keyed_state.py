@@ -311,7 +311,7 @@ def test_a_map_with_time_to_live_is_a_dict_of_what_is_young_enough(renewed: bool
     state: Any = keyed.state(expiring(MapStateDescriptor("x", Types.INT(), Types.INT()), **settings))
     table = keyed.store.table("x", "map+ttl")
     model: dict[tuple[str, int], tuple[int, int]] = {}
-    restored: dict[Any, Any] = {}
+    restored = HashMapStore(KeyGroups(128)).table("x", "map+ttl")
     for number, (name, *arguments) in enumerate(steps):
         if name == "pass":
             clock.now += arguments[0]
@@ -322,8 +322,8 @@ def test_a_map_with_time_to_live_is_a_dict_of_what_is_young_enough(renewed: bool
         elif name == "barrier":
             puts, deleted = table.barrier(number)
             table.completed(number)
-            restored = {entry: found for entry, found in {**restored, **dict(puts)}.items() if entry not in deleted}
-            assert restored == dict(table.scan())
+            restored.load([key for key, _ in puts], [change for _, change in puts], deleted)
+            assert dict(restored.scan()) == dict(table.scan())
         else:
             keyed.key, *rest = arguments
             touched = [entry for entry in model if entry[0] == keyed.key and (not rest or entry[1] == rest[0])]
@@ -354,7 +354,7 @@ def test_a_list_with_time_to_live_holds_what_is_young_enough(renewed: bool, step
     state: Any = keyed.state(expiring(ListStateDescriptor("x", Types.INT()), **settings))
     table = keyed.store.table("x", "list+ttl")
     model: dict[str, list[tuple[int, int]]] = {"a": [], "b": []}
-    restored: dict[Any, Any] = {}
+    restored = HashMapStore(KeyGroups(128)).table("x", "list+ttl")
     for number, (name, *arguments) in enumerate(steps):
         if name == "pass":
             clock.now += arguments[0]
@@ -365,8 +365,8 @@ def test_a_list_with_time_to_live_holds_what_is_young_enough(renewed: bool, step
         elif name == "barrier":
             puts, deleted = table.barrier(number)
             table.completed(number)
-            restored = {entry: found for entry, found in {**restored, **dict(puts)}.items() if entry not in deleted}
-            assert restored == dict(table.scan())
+            restored.load([key for key, _ in puts], [change for _, change in puts], deleted)
+            assert dict(restored.scan()) == dict(table.scan())
         else:
             keyed.key = arguments[0]
             if name == "write":

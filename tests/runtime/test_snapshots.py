@@ -94,18 +94,18 @@ def test_every_kind_of_state_is_in_the_files_under_its_key_group(tmp_path: Path)
     group = slot.store.key_groups.of(key)
     assert {name: (delta.kind, delta.group, delta.keys) for name, delta in found.items()} == {
         "t": ("value", group, [key]),
-        "m": ("map", group, [(key, "x")]),
-        "l": ("list", group, [(key, 0)]),
-        "/timers": ("timers", group, [(key, 5)]),
+        "m": ("map", group, [key]),
+        "l": ("list", group, [key]),
+        "/timers": ("timers", group, [key]),
         "/time": ("subtask", NO_GROUP, ["watermark"]),
     }
     slot.store.map_table("m").bind(keyed).remove("x")
     slot.store.timer_table("/timers").pop(5)
     handle = slot.checkpoint(2)[-1]
     with StateFile(str(tmp_path / handle["file"])) as file:
-        assert {delta.name: (delta.group, delta.deleted) for delta in file.deltas()} == {
-            "m": (group, [(key, "x")]),
-            "/timers": (group, [(key, 5)]),
+        assert {delta.name: (delta.group, delta.values, delta.deleted) for delta in file.deltas()} == {
+            "m": (group, [], [key]),
+            "/timers": (group, [((), (5,))], []),
         }
     slot.snapshots.close()
 

@@ -140,17 +140,31 @@ def test_compacting_a_chain_keeps_the_latest_of_every_key(tmp_path: Path) -> Non
     assert file.footer["checkpoint"] == 3
 
 
-def test_compacting_lists_and_maps_works_entry_by_entry(tmp_path: Path) -> None:
+def test_compacting_merges_what_is_in_lists_and_maps_and_timers(tmp_path: Path) -> None:
+    def op(name: str, kind: str, keys: list[Any], changes: list[Any], deleted: list[Any]) -> Delta:
+        return Delta("op", name, kind, 1, keys, changes, deleted)
+
     chain = [
-        write(tmp_path / "base", [Delta("op", "l", "list", 1, [("k", 0), ("k", 1), ("k", 2)], [1, 2, 3], [])]),
-        write(tmp_path / "d1", [Delta("op", "l", "list", 1, [("k", 0)], [9], [("k", 1), ("k", 2)])], checkpoint=2),
-        write(tmp_path / "d2", [Delta("op", "l", "list", 1, [("k", 1)], [8], [])], checkpoint=3),
-        write(tmp_path / "d3", [Delta("op", "/time", "subtask", NO_GROUP, ["w"], [5], ["x"])], checkpoint=4),
+        write(
+            tmp_path / "base",
+            [
+                op("l", "list", ["k", "j"], [(0, (1, 2, 3)), (0, (1,))], []),
+                op("m", "map+ttl", ["k", "j"], [(("a", "b"), (1, None), ()), (("a",), (1,), ())], []),
+                op("t", "timers", ["k", "j"], [((5, 6), ()), ((7,), ())], []),
+            ],
+        ),
+        write(tmp_path / "d1", [op("l", "list", ["k"], [(1, (9,))], ["j"])], checkpoint=2),
+        write(tmp_path / "d2", [op("l", "list", ["k"], [(2, (8, 7))], [])], checkpoint=3),
+        write(tmp_path / "d3", [op("m", "map+ttl", ["k", "j"], [(("c",), (3,), ("a",)), ((), (), ("a",))], [])]),
+        write(tmp_path / "d4", [op("t", "timers", ["k", "j"], [((4,), (5,)), ((), (7, 8))], [])]),
+        write(tmp_path / "d5", [Delta("op", "/time", "subtask", NO_GROUP, ["w"], [5], ["x"])], checkpoint=4),
     ]
     handle = compact(str(tmp_path), "merged", chain)
     with StateFile(str(tmp_path / "merged"), handle["checksum"]) as file:
         assert list(file.deltas()) == [
-            Delta("op", "l", "list", 1, [("k", 0), ("k", 1)], [9, 8], []),
+            op("l", "list", ["k"], [(0, (1, 9, 8, 7))], []),
+            op("m", "map+ttl", ["k"], [(("b", "c"), (None, 3), ())], []),
+            op("t", "timers", ["k"], [((6, 4), ())], []),
             Delta("op", "/time", "subtask", NO_GROUP, ["w"], [5], []),
         ]
 

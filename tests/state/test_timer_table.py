@@ -120,7 +120,7 @@ def test_timers_that_come_and_go_leave_nothing_behind() -> None:
         table.delete("a", 20_000)
     assert len(table._heap) < 100
     assert (len(table), len(table._due), len(table._firing)) == (1, 1, 0)
-    assert table.barrier(1) == ([(("first", 0), None)], [])
+    assert table.barrier(1) == ([("first", ((0,), ()))], [])
 
 
 def test_a_timer_that_fires_before_the_barrier_is_not_in_the_delta() -> None:
@@ -133,7 +133,7 @@ def test_a_timer_that_fires_before_the_barrier_is_not_in_the_delta() -> None:
     table.register("old", 1)
     assert table.pop(1) == (1, "old")
     assert table.pop(2) == (2, "new")
-    assert table.barrier(2) == ([], [("old", 1)])
+    assert table.barrier(2) == ([("old", ((), (1,)))], [])
 
 
 def test_many_keys_due_at_once_take_time_in_proportion() -> None:
