@@ -7,6 +7,7 @@ before them, so the receiver takes them in exactly the order in which they were 
 
 from __future__ import annotations
 
+import io
 import pickle
 import random
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from firesteel.runtime.flow import MIN_WATERMARK, Receiver, Times, Values
 from firesteel.runtime.wire import ROW
 
 BATCH_RECORDS = 8192
+_PLAIN = frozenset((type(None), bool, int, float, str, bytes))
 
 Send = Callable[[int, bytes], None]
 """Takes the target slot and a batch."""
@@ -107,7 +109,7 @@ class Exchange:
 
     def _close(self, target: int, buffer: _Buffer) -> None:
         try:
-            payload = self._prefix + pickle.dumps(buffer.batch(self._idle), protocol=pickle.HIGHEST_PROTOCOL)
+            payload = self._prefix + _pickled(buffer.batch(self._idle), buffer.values)
         except Exception as error:
             raise OperatorFailure(self._upstream, "sending a record on", _unpicklable(buffer.values, error)) from error
         self._send(target, payload)
@@ -255,6 +257,28 @@ def receive(batch: Values | TimedBatch, channel: Receiver) -> None:
     if done < len(values):
         channel.push(values[done:], None if times is None else times[done:])
     channel.idle(idle)
+
+
+def _pickled(batch: Values | TimedBatch, values: Values) -> bytes:
+    """The batch, for plain values without the pickler's notes of what it has seen already: half of its time.
+
+    They are judged by the first one. The others may be anything that is no cycle, which is how the pickler fails then.
+    """
+    if values and _plain(values[0]):
+        out = io.BytesIO()
+        pickler = pickle.Pickler(out, pickle.HIGHEST_PROTOCOL)
+        pickler.fast = True
+        try:
+            pickler.dump(batch)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            return out.getvalue()
+    return pickle.dumps(batch, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def _plain(value: Any) -> bool:
+    return type(value) in _PLAIN or (type(value) is tuple and all(type(member) in _PLAIN for member in value))
 
 
 def _extend(buffer: _Buffer, values: Values, times: Times) -> None:

@@ -193,22 +193,14 @@ def _emit_kept(values: Values, times: Times, keep: list[Any], emitter: Emitter) 
 
 
 def _reduce(operator: PlannedOperator, reduce: Callable[[Any, Any], Any], keyed: KeyedState, emitter: Emitter) -> Push:
-    selector = resolve_selector(operator.key_selector())
-    reduced, update, _ = keyed.store.value_table("/reduced").bind(keyed)
+    step = keyed.store.value_table("/reduced").fold(keyed, resolve_selector(operator.key_selector()), reduce)
 
     def push(values: Values, times: Times) -> None:
-        out: list[Any] = []
-        append = out.append
-        value = None
+        rest = iter(values)
         try:
-            for value in values:
-                keyed.key = selector(value)
-                before = reduced()
-                result = value if before is None else reduce(before, value)
-                update(result)
-                append(result)
+            out = list(map(step, rest))
         except Exception as error:
-            raise on_record(operator, value, error) from error
+            raise on_record(operator, _failed(values, rest), error) from error
         emitter.push(out, times)
 
     return push

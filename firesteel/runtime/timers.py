@@ -51,6 +51,7 @@ class KeyedTimerService(TimerService):
 
     def __init__(self, keyed: KeyedState, event: TimerTable, processing: TimerTable, now: Callable[[], int]) -> None:
         self._keyed, self._event, self._processing, self._now = keyed, event, processing, now
+        self._register_event, self._register_processing = event.bind(keyed), processing.bind(keyed)
         self.watermark = MIN_WATERMARK
 
     def current_processing_time(self) -> int:
@@ -60,10 +61,10 @@ class KeyedTimerService(TimerService):
         return self.watermark
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        self._processing.register(self._keyed.key, _whole(timestamp))
+        self._register_processing(_whole(timestamp))
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        self._event.register(self._keyed.key, timestamp if type(timestamp) is int else _whole(timestamp))
+        self._register_event(timestamp if type(timestamp) is int else _whole(timestamp))
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         self._processing.delete(self._keyed.key, _whole(timestamp))

@@ -11,7 +11,7 @@ index on. Reading the whole map or list takes no merging that way; a noted chang
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from itertools import filterfalse
 from typing import Any
 
@@ -70,6 +70,21 @@ class HashMapValueTable(ValueTable):
             fresh[current.key] = _GONE
 
         return value, update, clear
+
+    def fold(
+        self, current: CurrentKey, key_of: Callable[[Any], Any], reduce: Callable[[Any, Any], Any]
+    ) -> Callable[[Any], Any]:
+        fresh, fresh_get, base_get = self._fresh, self._fresh.get, self._base.get
+
+        def step(record: Any) -> Any:
+            current.key = key = key_of(record)
+            before = fresh_get(key)
+            if before is None:
+                before = base_get(key)
+            fresh[key] = result = record if before is None or before is _GONE else reduce(before, record)
+            return result
+
+        return step
 
     def scan(self, groups: Container[int] | None = None) -> Iterator[Entry]:
         of, base = self._key_groups.of, self._base

@@ -81,6 +81,12 @@ class ValueTable(Table):
     def bind(self, current: CurrentKey) -> Accessors:
         """Accessors of the current key's value, as cheap as the store can make them: they run for every record."""
 
+    @abstractmethod
+    def fold(
+        self, current: CurrentKey, key_of: Callable[[Any], Any], reduce: Callable[[Any, Any], Any]
+    ) -> Callable[[Any], Any]:
+        """What reduces the value of a record's key with the record, and gives the new value: `bind` in one call."""
+
 
 class MapAccessors(NamedTuple):
     """The current key's map. None is a value like others, which `get` cannot tell from absence; `contains` can."""

@@ -7,13 +7,14 @@ heap one entry. Timestamps whose timers were all deleted stay in the heap until 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 from firesteel.graph.keys import KeyGroups
 from firesteel.state.changes import Changes, latest
-from firesteel.state.tables import Entry, Table
+from firesteel.state.tables import CurrentKey, Entry, Table
 
 MAX_TIME = 2**63 - 1
 """The end of time: the last watermark, and the earliest timer where there is none."""
@@ -30,41 +31,46 @@ class TimerTable(Table):
         self.earliest = MAX_TIME
         """The earliest timer's timestamp, always current; MAX_TIME when there is none."""
         self._key_groups = key_groups
-        self._due: dict[int, dict[Any, None]] = {}
+        self._due: dict[int, dict[Any, bool]] = {}  # timestamp -> key -> whether it came since the last barrier
         self._heap: list[int] = []  # every timestamp in _due, and stale ones
         self._firing: dict[int, list[Any]] = {}  # timestamp -> keys it had when its first timer fired, last first
         self._changes = Changes()
-        self._new: dict[int, dict[Any, None]] = {}  # registered since the last barrier, and not gone again
+        self._touched: set[int] = set()  # timestamps at which timers came since the last barrier, and maybe went again
         self._gone: dict[int, dict[Any, None]] = {}  # removed since, and there at the barrier
+
+    def bind(self, current: CurrentKey) -> Callable[[int], None]:
+        """What registers a timer of the current key; one that is there already stays as it is."""
+        due, find, heap, touch, gone = self._due, self._due.get, self._heap, self._touched.add, self._gone
+
+        def register(timestamp: int) -> None:
+            key = current.key
+            keys = find(timestamp)
+            if keys is None:
+                keys = due[timestamp] = {}
+                heappush(heap, timestamp)
+                if timestamp < self.earliest:
+                    self.earliest = timestamp
+            elif key in keys:
+                return
+            touch(timestamp)
+            if timestamp in gone and key in gone[timestamp]:
+                del gone[timestamp][key]
+                keys[key] = False
+            else:
+                keys[key] = True
+
+        return register
 
     def register(self, key: Any, timestamp: int) -> None:
         """Add a timer; one that is there already stays as it is."""
-        keys = self._due.get(timestamp)
-        if keys is None:
-            self._due[timestamp] = {key: None}
-            heappush(self._heap, timestamp)
-            if timestamp < self.earliest:
-                self.earliest = timestamp
-        elif key in keys:
-            return
-        else:
-            keys[key] = None
-        gone = self._gone.get(timestamp)
-        if gone is not None and key in gone:
-            del gone[key]
-            return
-        new = self._new.get(timestamp)
-        if new is None:
-            self._new[timestamp] = {key: None}
-        else:
-            new[key] = None
+        self.bind(_Key(key))(timestamp)
 
     def delete(self, key: Any, timestamp: int) -> None:
         """Remove a timer, if there is one."""
         keys = self._due.get(timestamp)
         if keys is not None and key in keys:
-            del keys[key]
-            self._note_removed(key, timestamp)
+            if not keys.pop(key):
+                self._gone.setdefault(timestamp, {})[key] = None
             if not keys:
                 self._drop(timestamp)
 
@@ -86,33 +92,23 @@ class TimerTable(Table):
             firing = self._firing.get(timestamp)
             if not firing:
                 firing = self._firing[timestamp] = list(reversed(keys))
-            new = self._new.get(timestamp)
             while firing and self.earliest == timestamp:
                 key = firing.pop()
-                if key not in keys:  # deleted meanwhile
+                new = keys.pop(key, None)
+                if new is None:  # deleted meanwhile
                     continue
-                del keys[key]
-                if new is not None and key in new:
-                    del new[key]
-                else:
-                    self._note_removed(key, timestamp)
+                if not new:
+                    self._gone.setdefault(timestamp, {})[key] = None
                 if not keys:
                     self._drop(timestamp)
                 yield timestamp, key
-
-    def _note_removed(self, key: Any, timestamp: int) -> None:
-        new = self._new.get(timestamp)
-        if new is not None and key in new:
-            del new[key]
-        else:
-            self._gone.setdefault(timestamp, {})[key] = None
 
     def _drop(self, timestamp: int) -> None:
         """A timestamp's last timer is gone."""
         due, heap = self._due, self._heap
         del due[timestamp]
         self._firing.pop(timestamp, None)
-        self._new.pop(timestamp, None)
+        self._touched.discard(timestamp)
         if timestamp == self.earliest:
             while heap and heap[0] not in due:
                 heappop(heap)
@@ -132,22 +128,32 @@ class TimerTable(Table):
         return sum(map(len, self._due.values()))
 
     def load(self, keys: list[Any], values: list[Any], deleted: list[Any]) -> None:
-        noted = self._new, self._gone
-        self._new, self._gone = {}, {}
-        for key, (registered, removed) in zip(keys, values, strict=True):
+        current = _Key(None)
+        register = self.bind(current)
+        for current.key, (registered, removed) in zip(keys, values, strict=True):
             for timestamp in registered:
-                self.register(key, timestamp)
+                register(timestamp)
             for timestamp in removed:
-                self.delete(key, timestamp)
-        self._new, self._gone = noted
+                self.delete(current.key, timestamp)
+        self._forget_fresh()
+
+    def _forget_fresh(self) -> None:
+        for timestamp in self._touched:
+            keys = self._due[timestamp]
+            keys.update(dict.fromkeys(keys, False))
+        self._touched.clear()
+        self._gone.clear()
 
     def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
         fresh = self._changes.fresh
-        for noted, registered in ((self._new, True), (self._gone, False)):
-            for timestamp, keys in noted.items():
-                for key in keys:
-                    fresh[key, timestamp] = registered
-            noted.clear()
+        for timestamp in self._touched:
+            for key, new in self._due[timestamp].items():
+                if new:
+                    fresh[key, timestamp] = True
+        for timestamp, keys in self._gone.items():
+            for key in keys:
+                fresh[key, timestamp] = False
+        self._forget_fresh()
         changed: defaultdict[Any, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         for (key, timestamp), registered in latest(self._changes.barrier(checkpoint)).items():
             changed[key][not registered].append(timestamp)
@@ -157,6 +163,10 @@ class TimerTable(Table):
         self._changes.completed(checkpoint)
 
     def forget_changes(self) -> None:
-        self._new.clear()
-        self._gone.clear()
+        self._forget_fresh()
         self._changes.forget()
+
+
+@dataclass(slots=True)
+class _Key:
+    key: Any

@@ -14,7 +14,7 @@ from firesteel.common.watermark_strategy import WatermarkGenerator
 from firesteel.graph.keys import KeyGroups
 from firesteel.graph.nodes import Map, Partitioning
 from firesteel.graph.plan import PlannedEdge, PlannedOperator
-from firesteel.runtime.exchange import BATCH_RECORDS, create_exchange, receive
+from firesteel.runtime.exchange import BATCH_RECORDS, Exchange, create_exchange, receive
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.flow import MAX_WATERMARK, MIN_WATERMARK, Emitter, Gate
 from firesteel.runtime.timestamps import WATERMARK_RECORDS, Timestamper
@@ -146,9 +146,8 @@ def test_every_target_gets_its_records_and_all_watermarks_in_the_order_they_were
             assert [item for item in recorder.seen if item[0] == "watermark"][-1] == ("watermark", watermark)
 
 
-def test_batches_close_at_record_counts() -> None:
-    rows: list[bytes] = []
-    exchange = create_exchange(
+def forward(rows: list[bytes]) -> Exchange:
+    return create_exchange(
         PlannedEdge(0, 0, 1, Partitioning.FORWARD, False),
         operator(0, 1),
         operator(1, 1),
@@ -158,10 +157,38 @@ def test_batches_close_at_record_counts() -> None:
         None,
         KeyGroups(128),
     )
+
+
+def test_batches_close_at_record_counts() -> None:
+    rows: list[bytes] = []
+    exchange = forward(rows)
     exchange.push(list(range(BATCH_RECORDS - 1)), None)
     assert rows == []
     exchange.push([0], None)
     assert len(rows) == 1
+
+
+def _sent(values: list[Any]) -> list[Any]:
+    rows: list[bytes] = []
+    exchange = forward(rows)
+    exchange.push(values, None)
+    exchange.flush()
+    recorder = Recorder()
+    receive(pickle.loads(rows[0][ROW.size :]), recorder)
+    return [value for value, _ in recorder.seen]
+
+
+def test_plain_records_may_be_followed_by_any_others() -> None:
+    """Batches are judged by their first record."""
+    values = [("a", 1), ("a", 2), {"b": [1, 2]}, None, Recorder, Partitioning.KEY]
+    assert _sent(values) == values
+
+
+def test_a_record_that_holds_itself_among_plain_ones() -> None:
+    cycle: list[Any] = [1]
+    cycle.append(cycle)
+    first, second = _sent(["plain", cycle])
+    assert first == "plain" and second[0] == 1 and second[1] is second
 
 
 def timestamper(strategy: WatermarkStrategy, clock: list[int] | None = None) -> tuple[Timestamper, Recorder]:
