@@ -49,7 +49,7 @@ class RunningJob(JobClient):
         self._engine = SparkEngine(plan, settings)  # first: it refuses what cannot run before anything is written
         try:
             directory = self._directory(settings)
-            plan = prepared(plan, directory.path, self._temporary is None, self._engine)
+            plan = prepared(plan, directory.storage.uri, self._temporary is None, self._engine)
         except BaseException:
             self._release()
             raise

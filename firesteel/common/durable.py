@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from firesteel.common.crashpoints import crash_point
@@ -35,3 +36,9 @@ def sync_directory(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def remove_file(path: str) -> None:
+    """If it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)

@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 
 from firesteel.common.crashpoints import crash_point
+from firesteel.common.durable import remove_file
 from firesteel.connectors.base import Committer, CommitterContext, Json
 from firesteel.connectors.file_sink_writer import publish, sync_path
 from firesteel.connectors.part_names import PartName, short_hash
-from firesteel.connectors.sink_directory import remove_file
 from firesteel.errors import CheckpointError
 
 

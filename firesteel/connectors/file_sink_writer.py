@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from firesteel.common.durable import sync_directory
+from firesteel.common.durable import remove_file, sync_directory
 from firesteel.connectors.base import Json, SinkWriter, WriterContext
 from firesteel.connectors.file_bulk import BulkWriterFactory
 from firesteel.connectors.file_sink_buckets import BucketAssigner, check_bucket
 from firesteel.connectors.guarantee import DeliveryGuarantee
 from firesteel.connectors.part_names import PartName
-from firesteel.connectors.sink_directory import remove_file
 
 if TYPE_CHECKING:
     from firesteel.connectors.file_sink import FileSink

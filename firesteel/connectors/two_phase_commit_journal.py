@@ -11,16 +11,14 @@ import base64
 import json
 import logging
 import math
-import os
 import pickle
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from firesteel.common.durable import sync_directory, write_durable
 from firesteel.connectors.base import CommitterContext, Json, WriterContext
-from firesteel.connectors.sink_directory import remove_file, sink_directory
+from firesteel.connectors.sink_directory import sink_storage
 from firesteel.errors import CheckpointError
 
 log = logging.getLogger("firesteel")
@@ -41,34 +39,33 @@ class Journal:
     """The notes of one sink."""
 
     def __init__(self, context: WriterContext | CommitterContext) -> None:
-        self._directory = sink_directory(context)
+        self._storage = sink_storage(context)
 
     def name(self, incarnation: int, subtask: int, sequence: int) -> str:
         return f"txn-{incarnation}-{subtask}-{sequence}.json"
 
     def taken(self, name: str) -> bool:
-        return os.path.exists(os.path.join(self._directory, name))
+        return self._storage.exists(name)
 
     def add(self, name: str, handle: Json) -> None:
         """Durable when this returns."""
-        write_durable(os.path.join(self._directory, name), json.dumps({"handle": handle}).encode())
+        self._storage.write(name, json.dumps({"handle": handle}).encode())
 
     def remove(self, *names: str) -> None:
         """Durable too: a note that came back after a power cut would abort what is committed."""
         for name in names:
-            remove_file(os.path.join(self._directory, name))
+            self._storage.delete(name)
         if names:
-            sync_directory(self._directory)
+            self._storage.sync()
 
     def begun(self) -> Iterator[Begun]:
         """Whatever is not resolved yet."""
-        for name in sorted(os.listdir(self._directory)):
+        for name in sorted(self._storage.names()):
             match = _NAME.fullmatch(name)
             if match is None:
                 continue
             try:
-                with open(os.path.join(self._directory, name), "rb") as file:
-                    handle = json.load(file)["handle"]
+                handle = json.loads(self._storage.read(name))["handle"]
             except FileNotFoundError:
                 continue  # resolved meanwhile
             except (ValueError, KeyError, TypeError):

@@ -13,7 +13,6 @@ The life of a record, and where it can stop:
 from __future__ import annotations
 
 import copy
-import os
 import re
 import time
 from abc import ABC, abstractmethod
@@ -21,10 +20,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from firesteel.common.crashpoints import crash_point
-from firesteel.common.durable import sync_directory
 from firesteel.connectors.base import Committer, CommitterContext, Json, Sink, SinkWriter, WriterContext
 from firesteel.connectors.guarantee import DeliveryGuarantee
-from firesteel.connectors.sink_directory import remove_file, sink_directory
+from firesteel.connectors.sink_directory import sink_storage
 from firesteel.connectors.user_code import user_error
 from firesteel.connectors.write_ahead_log import LogFile, check_log, read_log
 from firesteel.errors import CheckpointError, ConfigurationError
@@ -115,8 +113,9 @@ class LogWriter(SinkWriter):
 
     def __init__(self, context: WriterContext) -> None:
         self._context = context
-        self._directory = sink_directory(context)
+        self._storage = sink_storage(context)
         self._log: LogFile | None = None
+        self._ended: dict[str, LogFile] = {}  # until they are persisted
         self._sequence = 0
 
     def write(self, values: Sequence[Any]) -> None:
@@ -128,7 +127,7 @@ class LogWriter(SinkWriter):
             name = f"log-{self._context.incarnation}-{self._context.subtask}-{self._sequence}.wal"
             self._sequence += 1
             try:
-                self._log = log = LogFile(os.path.join(self._directory, name))
+                self._log = log = LogFile(self._storage, name)
             except FileExistsError:  # of this incarnation's first writer, if it was made twice
                 continue
             return log
@@ -137,10 +136,10 @@ class LogWriter(SinkWriter):
         log, self._log = self._log, None
         if log is None:
             return []
-        log.close()
+        self._ended[log.name] = log
         return [
             {
-                "log": os.path.basename(log.path),
+                "log": log.name,
                 "size": log.size,
                 "records": log.records,
                 "subtask": self._context.subtask,
@@ -150,16 +149,18 @@ class LogWriter(SinkWriter):
 
     def persist(self, committables: Sequence[Json]) -> None:
         for committable in committables:
-            with open(os.path.join(self._directory, committable["log"]), "rb") as file:
-                os.fsync(file.fileno())
+            self._ended.pop(committable["log"]).close()
+            self._storage.persist(committable["log"])
         if committables:
-            sync_directory(self._directory)
+            self._storage.sync()
 
     def close(self) -> None:
         if self._log is not None:
             self._log.close()
-            remove_file(self._log.path)
+            self._storage.delete(self._log.name)
             self._log = None
+        for log in list(self._ended.values()):  # nobody persists them any more; they are the committer's to delete
+            log.close()
 
 
 class LogCommitter(Committer):
@@ -167,7 +168,7 @@ class LogCommitter(Committer):
 
     def __init__(self, sink: GenericWriteAheadSink, context: CommitterContext) -> None:
         self._sink, self._context = sink, context
-        self._directory = sink_directory(context)
+        self._storage = sink_storage(context)
         self._opened = False
         self._sent: set[str] = set()
 
@@ -188,7 +189,7 @@ class LogCommitter(Committer):
         try:
             if notes is None or not notes.is_checkpoint_committed(subtask, checkpoint):
                 for log in logs:
-                    check_log(self._path(log), log["size"])
+                    check_log(self._storage, log["log"], log["size"])
                 sent = self._sink.send_values(self._values(logs), checkpoint, logs[-1]["time_ms"])
                 if not isinstance(sent, bool):
                     raise CheckpointError(f"send_values() must return True or False, but returned {sent!r:.200}")
@@ -205,26 +206,23 @@ class LogCommitter(Committer):
 
     def _values(self, logs: Sequence[Json]) -> Iterator[Any]:
         for log in logs:
-            yield from read_log(self._path(log), log["size"])
+            yield from read_log(self._storage, log["log"], log["size"])
 
     def commit(self, committables: Sequence[Json]) -> None:
         raise NotImplementedError("the checkpoint's number is needed")
 
     def abort(self, committables: Sequence[Json]) -> None:
         for committable in committables:
-            remove_file(self._path(committable))
+            self._storage.delete(committable["log"])
 
     def sweep(self, keep: Sequence[Json]) -> None:
         """The checkpoint is confirmed: nobody will ask for what was sent again. (Sooner, recovery would miss it.)"""
         kept = {committable["log"] for committable in keep}
-        for name in os.listdir(self._directory):
+        for name in self._storage.names():
             log = _LOG.fullmatch(name)
             if log and name not in kept and (name in self._sent or int(log[1]) < self._context.incarnation):
-                remove_file(os.path.join(self._directory, name))
+                self._storage.delete(name)
         self._sent.clear()
-
-    def _path(self, committable: Json) -> str:
-        return os.path.join(self._directory, committable["log"])
 
     def _open(self) -> None:
         if self._opened:

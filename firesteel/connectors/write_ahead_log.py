@@ -9,7 +9,7 @@ Numbers are big endian. How long the file is, and so how many blocks it has, is 
 
 from __future__ import annotations
 
-import os
+import io
 import pickle
 import struct
 from collections.abc import Iterator, Sequence
@@ -17,11 +17,11 @@ from typing import Any
 
 from xxhash import xxh3_64_intdigest
 
+from firesteel.common.storage import Storage
 from firesteel.connectors.base import CHUNK
 from firesteel.errors import CheckpointError
 
 MAGIC = b"FSTLOG01"
-BUFFER = 256 * 1024
 
 _BLOCK = struct.Struct(">IQ")
 
@@ -29,9 +29,9 @@ _BLOCK = struct.Struct(">IQ")
 class LogFile:
     """A log being written."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._file = open(path, "xb", buffering=BUFFER)  # noqa: SIM115  open until the barrier
+    def __init__(self, storage: Storage, name: str) -> None:
+        self.name = name
+        self._file = storage.stream(name)
         self._file.write(MAGIC)
         self.size = len(MAGIC)
         self.records = 0
@@ -49,28 +49,30 @@ class LogFile:
         self._file.close()
 
 
-def check_log(path: str, size: int) -> None:
+def check_log(storage: Storage, name: str, size: int) -> None:
     """Read all of it once, so that nothing of a damaged file is sent.
 
     :raises CheckpointError: it is gone or is not what was written.
     """
-    for _ in _blocks(path, size):
+    for _ in _blocks(storage, name, size):
         pass
 
 
-def read_log(path: str, size: int) -> Iterator[Any]:
+def read_log(storage: Storage, name: str, size: int) -> Iterator[Any]:
     """The records, with no more than a block of them in memory."""
-    for data in _blocks(path, size):
+    for data in _blocks(storage, name, size):
         yield from pickle.loads(data)
 
 
-def _blocks(path: str, size: int) -> Iterator[bytes]:
+def _blocks(storage: Storage, name: str, size: int) -> Iterator[bytes]:
+    path = storage.at(name)
     try:
-        file = open(path, "rb", buffering=BUFFER)  # noqa: SIM115  closed below
+        file = storage.open(name)
     except FileNotFoundError:
         raise CheckpointError(f"the log {path!r} is gone; did another program delete it?") from None
     with file:
-        found = os.fstat(file.fileno()).st_size
+        found = file.seek(0, io.SEEK_END)
+        file.seek(0)
         if found != size:
             raise CheckpointError(f"the log {path!r} should have {size} bytes and has {found}")
         if file.read(len(MAGIC)) != MAGIC:

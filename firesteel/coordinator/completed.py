@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import re
+import contextlib
 from dataclasses import dataclass
-from urllib.parse import unquote, urlparse
 
+from firesteel.common.storage import Storage, open_storage, reason
 from firesteel.coordinator.engine import FileHandle
 from firesteel.coordinator.metadata import METADATA, CheckpointMetadata, read
-from firesteel.errors import ConfigurationError, RestoreError
+from firesteel.errors import RestoreError
 
 CONFIRMED = "_confirmed"
-INCARNATION = re.compile(r"inc-(\d+)")
-CHECKPOINT = re.compile(r"chk-(\d+)")
 
 
 @dataclass(frozen=True)
 class Completed:
     """A checkpoint that a job can go on from."""
 
-    path: str
+    storage: Storage  # of its job, which the names of its state files are relative to
+    folder: str
     metadata: CheckpointMetadata
     confirmed: bool  # its output is committed
 
     @property
-    def job_directory(self) -> str:
-        """What the paths of its state files are relative to."""
-        return os.path.dirname(os.path.dirname(self.path))
-
-    def file_path(self, handle: FileHandle) -> str:
-        return os.path.join(self.job_directory, handle["file"])
+    def path(self) -> str:
+        """As people write it."""
+        return self.storage.at(self.folder)
 
     def owes_output(self) -> bool:
         """Whether there is output that it promised and nobody has committed yet."""
@@ -42,50 +37,63 @@ class Completed:
             for handle in chain:
                 path = self.file_path(handle)
                 try:
-                    size = os.stat(path).st_size
+                    size = self.storage.size(handle["file"])
                 except OSError as error:
-                    return f"state file {path} cannot be read: {error.strerror}"
+                    return f"state file {path} cannot be read: {reason(error)}"
                 if size != handle["size"]:
                     return f"state file {path} has {size} bytes instead of {handle['size']}"
         return None
 
+    def file_path(self, handle: FileHandle) -> str:
+        return self.storage.at(handle["file"])
 
-def read_completed(path: str) -> Completed:
-    """The checkpoint in that directory.
+
+def read_completed(storage: Storage, folder: str) -> Completed:
+    """The checkpoint in that folder of a job's storage.
 
     :raises RestoreError: missing, damaged, or of a newer format.
     """
-    return Completed(path, read(path), os.path.exists(os.path.join(path, CONFIRMED)))
+    return Completed(storage, folder, read(storage, folder), storage.exists(f"{folder}/{CONFIRMED}"))
 
 
 def locate(location: str) -> Completed:
-    """The checkpoint that a person means: its directory or its `_metadata` file, as a path or `file://` URI.
+    """The checkpoint that a person means: its directory or its `_metadata` file, as a path or URI.
 
     :raises RestoreError: there is none, or it cannot be restored.
     """
-    path = local_path(location)
-    if os.path.basename(path) == METADATA:
-        path = os.path.dirname(path)
-    if not os.path.exists(path):
-        raise RestoreError(f"there is no checkpoint {path}: no such file or directory")
-    if not os.path.isdir(path) or (os.access(path, os.X_OK) and not os.path.exists(os.path.join(path, METADATA))):
-        raise RestoreError(
-            f"{path} is no checkpoint: that is a directory with a {METADATA} file in it, such as "
-            f"<checkpoints>/<job>/inc-1/chk-5. See which there are with: firesteel checkpoints <checkpoints>"
-        )
-    found = read_completed(os.path.realpath(path))  # files are found from where it really is
+    storage, folder = _find(location)
+    found = read_completed(storage, folder)
     problem = found.problem()
     if problem is not None:
         raise RestoreError(
-            f"checkpoint {path} cannot be restored: {problem}. Checkpoints share state files with each other, so they are "
-            f"copied and moved together with their job's directory"
+            f"checkpoint {found.path} cannot be restored: {problem}. Checkpoints share state files with each other, so they "
+            f"are copied and moved together with their job's directory"
         )
     return found
 
 
-def local_path(location: str) -> str:
-    """A directory given as a path or `file://` URI."""
-    parsed = urlparse(location)
-    if parsed.scheme in ("", "file"):
-        return os.path.abspath(unquote(parsed.path) if parsed.scheme else location)
-    raise ConfigurationError(f"{location}: only paths and file:// URIs can hold checkpoints in this version")
+def _find(location: str) -> tuple[Storage, str]:
+    """The storage of a checkpoint's job, and the checkpoint's folder in it."""
+    given = open_storage(location)
+    if given.name == METADATA:
+        given = given.above()
+    with contextlib.suppress(PermissionError):  # reading its metadata will say more about that
+        try:
+            given.check_readable()
+        except FileNotFoundError as error:
+            raise RestoreError(f"there is no checkpoint {given}: no such file or directory") from error
+        except NotADirectoryError as error:
+            raise _no_checkpoint(given) from error
+        except OSError as error:
+            raise RestoreError(f"checkpoint {given} cannot be read: {reason(error)}") from error
+        if not given.exists(METADATA):
+            raise _no_checkpoint(given)
+    given = given.resolved()  # state files are found from where it really is
+    return given.above().above(), f"{given.above().name}/{given.name}"
+
+
+def _no_checkpoint(given: Storage) -> RestoreError:
+    return RestoreError(
+        f"{given} is no checkpoint: that is a directory with a {METADATA} file in it, such as "
+        f"<checkpoints>/<job>/inc-1/chk-5. See which there are with: firesteel checkpoints <checkpoints>"
+    )

@@ -13,6 +13,7 @@ from typing import Any
 
 from xxhash import xxh3_64_hexdigest
 
+from firesteel.common.storage import Storage, reason
 from firesteel.errors import RestoreError
 
 FORMAT = 1
@@ -23,17 +24,17 @@ def encode_document(kind: str, content: Any) -> bytes:
     return f"firesteel-{kind} {FORMAT} {xxh3_64_hexdigest(body)}\n".encode() + body
 
 
-def read_document(path: str, kind: str, advice: str) -> Any:
+def read_document(storage: Storage, name: str, kind: str, advice: str) -> Any:
     """The content of a document.
 
     :param advice: what the user can do when it is damaged or gone.
     :raises RestoreError: missing, damaged, something else, or of a newer format.
     """
+    path = storage.at(name)
     try:
-        with open(path, "rb") as file:
-            head, _, body = file.read().partition(b"\n")
+        head, _, body = storage.read(name).partition(b"\n")
     except OSError as error:
-        raise RestoreError(f"{path} cannot be read: {error.strerror}. {advice}") from error
+        raise RestoreError(f"{path} cannot be read: {reason(error)}. {advice}") from error
     magic, _, rest = head.decode(errors="replace").partition(" ")
     version, _, checksum = rest.partition(" ")
     if magic != f"firesteel-{kind}" or not version.isdigit() or int(version) < 1:

@@ -1,6 +1,6 @@
 """Starting from a checkpoint of one's choice: it becomes the first checkpoint of the incarnation that starts from it.
 
-Its state files are linked, or copied where links cannot go, into the incarnation's own directory, and its metadata is
+Its state files are linked, or copied where links cannot go, into the incarnation's own folder, and its metadata is
 written anew with a number higher than any before. So it does not matter whose checkpoint it was: whatever becomes of the
 original, and whoever deletes it meanwhile, the job has its own, and every later rule (which checkpoint is the newest, what
 is retained, whose files are whose) holds without exceptions.
@@ -8,16 +8,14 @@ is retained, whose files are whose) holds without exceptions.
 
 from __future__ import annotations
 
-import errno
 import logging
-import os
-import shutil
+import posixpath
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from firesteel.common.crashpoints import crash_point
-from firesteel.common.durable import sync_directory, write_durable
+from firesteel.common.storage import reason
 from firesteel.coordinator.completed import CONFIRMED, Completed
 from firesteel.coordinator.engine import FileHandle
 from firesteel.errors import RestoreError
@@ -48,10 +46,10 @@ def import_checkpoint(found: Completed, incarnation: Incarnation) -> Completed:
     directory = incarnation.directory
     number = max(found.metadata.checkpoint, directory.newest_number() + 1)
     state = [[_imported(found, handle, incarnation) for handle in chain] for chain in found.metadata.state]
-    sync_directory(os.path.join(incarnation.path, "state"))
+    directory.storage.sync(f"{incarnation.folder}/state")
     crash_point("import-before-metadata")
     pending = incarnation.begin(number)
-    write_durable(os.path.join(pending, CONFIRMED), b"")  # either its output is committed, or it is left behind
+    directory.storage.write(f"{pending}/{CONFIRMED}", b"")  # either its output is committed, or it is left behind
     completed = incarnation.complete(
         replace(
             found.metadata,
@@ -71,28 +69,17 @@ def import_checkpoint(found: Completed, incarnation: Incarnation) -> Completed:
 
 def _imported(found: Completed, handle: FileHandle, incarnation: Incarnation) -> FileHandle:
     """A state file under this incarnation's directory. Its name has a uuid in it, so it is free, or is this file."""
-    source = found.file_path(handle)
-    name = os.path.join(os.path.basename(incarnation.path), "state", os.path.basename(source))
-    target = os.path.join(incarnation.directory.path, name)
+    storage, source = incarnation.directory.storage, handle["file"]
+    name = f"{incarnation.folder}/state/{posixpath.basename(source)}"
     try:
-        if not os.path.exists(target):  # it may be in the chains of several slots
-            _link_or_copy(source, target)
+        if not storage.exists(name):  # it may be in the chains of several slots
+            storage.take(name, found.storage, source)
     except OSError as error:
         raise RestoreError(
-            f"state file {source} of checkpoint {found.path} cannot be taken over into {incarnation.path}: {error.strerror}"
+            f"state file {found.file_path(handle)} of checkpoint {found.path} cannot be taken over into {incarnation.path}: "
+            f"{reason(error)}"
         ) from error
     return {**handle, "file": name}
-
-
-def _link_or_copy(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError as error:
-        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS):
-            raise
-        shutil.copyfile(source, target)
-        with open(target, "rb") as file:
-            os.fsync(file.fileno())
 
 
 def _warn(found: Completed, incarnation: Incarnation, number: int) -> None:

@@ -111,7 +111,7 @@ class Job:
         )
         self._restore_from = None  # from now on the job goes on from its own newest checkpoint
         self._results.rollback()
-        committers = Committers(self._plan, self._directory.job_id, incarnation.number, self._directory.path)
+        committers = Committers(self._plan, self._directory.job_id, incarnation.number, self._directory.storage.uri)
         checkpointer = None
         reading = SourceReading(self._plan, self._settings)
         try:
@@ -184,7 +184,7 @@ class Job:
         self._engine.deploy(
             Deployment(
                 self._directory.job_id, self._settings.name, self._plan, incarnation.number, self._restarts.count,
-                self._directory.path, restore, self._settings.parameters, self._settings.checkpoints.enabled,
+                self._directory.storage.uri, restore, self._settings.parameters, self._settings.checkpoints.enabled,
                 origin_of(start.metadata, self._plan) if start is not None else None,
             ),
             on_message,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from firesteel.coordinator.completed import CHECKPOINT, INCARNATION, Completed, local_path, read_completed
+from firesteel.common.storage import Storage, open_storage, reason
+from firesteel.coordinator.completed import Completed, read_completed
 from firesteel.coordinator.documents import read_document
+from firesteel.coordinator.fencing import fencing_of, folder_of
 from firesteel.coordinator.importing import IMPORTED_FROM
 from firesteel.errors import ConfigurationError, RestoreError
 from firesteel.state.files import StateFile
@@ -39,50 +39,49 @@ def list_checkpoints(location: str, *, verify: bool = False) -> list[ListedCheck
     :param verify: read every state file and compare its checksums; without that only their sizes.
     :raises ConfigurationError: there is no such directory, or it cannot be read.
     """
-    root = local_path(location)
+    storage = open_storage(location)
     try:
-        os.listdir(root)
-        jobs = list(_job_directories(root, 0)) or _job_above(root)
-        found = [one for job in jobs for one in _of_job(job, verify)]
+        storage.check_readable()
+        jobs = [(job, "") for job in _job_directories(storage, 0)] or _job_above(storage)
+        return [one for job, within in jobs for one in _of_job(job, within, verify)]
     except OSError as error:
-        raise ConfigurationError(f"{error.filename or root} cannot be read: {error.strerror}") from None
-    return [one for one in found if os.path.join(one.path, "").startswith(os.path.join(root, ""))]
+        raise ConfigurationError(f"{error.filename or storage} cannot be read: {reason(error)}") from None
 
 
-def _job_directories(path: str, depth: int) -> Iterator[str]:
-    if os.path.exists(os.path.join(path, "_job")):
-        yield path
+def _job_directories(storage: Storage, depth: int) -> Iterator[Storage]:
+    if storage.exists("_job"):
+        yield storage
     elif depth < _DEEPEST:
-        for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
-            if entry.is_dir(follow_symlinks=False):
-                yield from _job_directories(entry.path, depth + 1)
+        for folder in sorted(storage.folders()):
+            yield from _job_directories(storage.below(folder), depth + 1)
 
 
-def _job_above(path: str) -> list[str]:
-    for above in (os.path.dirname(path), os.path.dirname(os.path.dirname(path))):
-        if os.path.exists(os.path.join(above, "_job")):
-            return [above]
+def _job_above(storage: Storage) -> list[tuple[Storage, str]]:
+    """The job that this is an incarnation or a checkpoint of, and which."""
+    above = storage.above()
+    if above.exists("_job"):
+        return [(above, f"{storage.name}/")]
+    if above.above().exists("_job"):
+        return [(above.above(), f"{above.name}/{storage.name}/")]
     return []
 
 
-def _of_job(path: str, verify: bool) -> Iterator[ListedCheckpoint]:
+def _of_job(storage: Storage, within: str, verify: bool) -> Iterator[ListedCheckpoint]:
     try:
-        job = read_document(os.path.join(path, "_job"), "job", "")
+        job = read_document(storage, "_job", "job", "")
     except RestoreError:
-        job = {"job_name": os.path.basename(path), "job_id": ""}
-    for incarnation in _numbered(path, INCARNATION):
-        folder = os.path.join(path, f"inc-{incarnation}")
-        for number in _numbered(folder, CHECKPOINT):
-            checkpoint = os.path.join(folder, f"chk-{number}")
-            listed = ListedCheckpoint(job["job_name"], job["job_id"], incarnation, number, checkpoint)
+        job = {"job_name": storage.name, "job_id": ""}
+    fencing = fencing_of(storage)
+    for incarnation in reversed(fencing.incarnations()):
+        for number in fencing.checkpoints(incarnation):
+            folder = folder_of(incarnation, number)
+            if not f"{folder}/".startswith(within):
+                continue
+            listed = ListedCheckpoint(job["job_name"], job["job_id"], incarnation, number, storage.at(folder))
             try:
-                yield _described(listed, read_completed(checkpoint), verify)
+                yield _described(listed, read_completed(storage, folder), verify)
             except RestoreError as error:
                 yield replace(listed, problem=str(error))
-
-
-def _numbered(path: str, pattern: re.Pattern[str]) -> list[int]:
-    return sorted(int(match[1]) for match in map(pattern.fullmatch, os.listdir(path)) if match)
 
 
 def _described(listed: ListedCheckpoint, found: Completed, verify: bool) -> ListedCheckpoint:
@@ -103,7 +102,7 @@ def _damage(found: Completed) -> str | None:
     for chain in found.metadata.state:
         for handle in chain:
             try:
-                with StateFile(found.file_path(handle), handle["checksum"]) as file:
+                with StateFile(handle["file"], handle["checksum"], found.storage) as file:
                     file.verify()
             except RestoreError as error:
                 return str(error)

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from firesteel.common.storage import Storage
 from firesteel.connectors.base import Json
 from firesteel.coordinator.documents import encode_document, read_document
 from firesteel.coordinator.engine import FileHandle
@@ -60,13 +60,12 @@ def encode(metadata: CheckpointMetadata) -> bytes:
     return encode_document("checkpoint", asdict(metadata))
 
 
-def read(path: str) -> CheckpointMetadata:
-    """A checkpoint's metadata; `path` is its directory or its `_metadata` file.
+def read(storage: Storage, folder: str) -> CheckpointMetadata:
+    """The metadata of the checkpoint in that folder.
 
     :raises RestoreError: missing, damaged, or of a newer format.
     """
-    if os.path.isdir(path):
-        path = os.path.join(path, METADATA)
-    content = read_document(path, "checkpoint", "Restore the checkpoint from a copy, or use another one")
+    advice = "Restore the checkpoint from a copy, or use another one"
+    content = read_document(storage, f"{folder}/{METADATA}" if folder else METADATA, "checkpoint", advice)
     content["operators"] = {uid: OperatorInfo(**info) for uid, info in content["operators"].items()}
     return CheckpointMetadata(**content)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
-import shutil
 
 from firesteel.common.crashpoints import crash_point
+from firesteel.common.storage import Storage
 from firesteel.coordinator.completed import Completed
 from firesteel.coordinator.lineage import Incarnation
 from firesteel.errors import SupersededError
 
 log = logging.getLogger("firesteel")
-
-_DROPPED = "dropped-"
 
 
 class CompletedCheckpoints:
@@ -34,11 +30,12 @@ class CompletedCheckpoints:
         self._kept.append(completed)
         dropped, self._kept = self._kept[: -self._retained], self._kept[-self._retained :]
         needed = set().union(*(kept.metadata.files() for kept in self._kept))
+        directory = self._incarnation.directory
         for old in dropped:
-            _remove_checkpoint(old.path)
+            directory.fencing.remove(old.folder)
             crash_point("between-drops")
             for file in old.metadata.files() - needed:
-                _remove(os.path.join(self._incarnation.directory.path, file))
+                directory.storage.delete(file)
 
     def _remove_leftovers(self) -> None:
         """What older incarnations wrote for checkpoints that never came to be. They are fenced, so none ever will.
@@ -48,19 +45,20 @@ class CompletedCheckpoints:
         State files stay while a checkpoint is damaged: nobody knows which ones it refers to, and it may be mended.
         """
         directory = self._incarnation.directory
+        fencing, storage = directory.fencing, directory.storage
         needed = set().union(*(kept.metadata.files() for kept in self._kept))
-        leftovers = []
-        damaged = sum(len(directory.checkpoints(n)) for n in directory.incarnations()) > len(self._kept)
-        for number in directory.incarnations():
-            if number < self._incarnation.number:
-                path = directory.incarnation_path(number)
-                leftovers += [os.path.join(path, n) for n in os.listdir(path) if n.startswith(("fenced-by-", _DROPPED))]
-                names = [] if damaged else os.listdir(os.path.join(path, "state"))
-                unused = [n for n in names if os.path.join(f"inc-{number}", "state", n) not in needed]
-                leftovers += [os.path.join(path, "state", name) for name in unused]
+        damaged = sum(len(fencing.checkpoints(n)) for n in directory.incarnations()) > len(self._kept)
+        older = [number for number in directory.incarnations() if number < self._incarnation.number]
+        unused = []
+        for number in [] if damaged else older:
+            files = [f"inc-{number}/state/{name}" for name in storage.names(f"inc-{number}/state")]
+            unused += [file for file in files if file not in needed]
         self._incarnation.check()
-        for path in leftovers + directory.abandoned_drafts():
-            _remove(path)
+        for number in older:
+            fencing.remove_leftovers(number)
+        for file in unused:
+            storage.delete(file)
+        fencing.remove_drafts()
 
 
 def discard(incarnation: Incarnation) -> None:
@@ -74,7 +72,7 @@ def discard(incarnation: Incarnation) -> None:
         return  # they are the successor's now
     directory = incarnation.directory
     completed = [found for number in directory.incarnations() for found in directory.completed(number)]
-    kept = [found.path for found in completed if found.owes_output()] or _unresolved(directory.path)
+    kept = [found.path for found in completed if found.owes_output()] or _unresolved(directory.storage)
     if kept:
         log.warning(
             "the checkpoints in %s are kept although the job was cancelled: %s belongs to output that is neither committed nor "
@@ -82,27 +80,27 @@ def discard(incarnation: Incarnation) -> None:
         )  # fmt: skip
         return
     for found in completed:
-        _remove_checkpoint(found.path)
-    shutil.rmtree(directory.path, ignore_errors=True)
+        directory.fencing.remove(found.folder)
+    directory.storage.delete_folder()
 
 
-def _unresolved(directory: str) -> list[str]:
+def _unresolved(storage: Storage) -> list[str]:
     """What sinks noted about transactions that are still open."""
-    sinks = os.path.join(directory, "sinks")
-    return [os.path.join(path, name) for path, _, names in os.walk(sinks) for name in names]
+    sinks = [f"sinks/{sink}" for sink in storage.folders("sinks")]
+    return [storage.at(f"{sink}/{name}") for sink in sinks for name in storage.names(sink)]
 
 
 def drop_abandoned(incarnation: Incarnation) -> None:
     """Checkpoints whose output nobody will commit, because the job went back to another one: they cannot be restored."""
     start = incarnation.start
     for found in _completed_before(incarnation):
-        if found.owes_output() and (start is None or found.path != start.path):
+        if found.owes_output() and (start is None or found.folder != start.folder):
             log.warning(
                 "checkpoint %s is dropped: its output was not committed yet when the job went back to another one",
                 found.path,
             )
             incarnation.check()
-            _remove_checkpoint(found.path)
+            incarnation.directory.fencing.remove(found.folder)
 
 
 def _completed_before(incarnation: Incarnation) -> list[Completed]:
@@ -111,20 +109,3 @@ def _completed_before(incarnation: Incarnation) -> list[Completed]:
     directory = incarnation.directory
     older = [number for number in reversed(directory.incarnations()) if number <= incarnation.number]
     return [found for number in older for found in directory.completed(number)]
-
-
-def _remove_checkpoint(path: str) -> None:
-    """At once or not at all, as far as anybody who looks for checkpoints is concerned."""
-    aside = os.path.join(os.path.dirname(path), f"{_DROPPED}{os.path.basename(path)}")
-    with contextlib.suppress(FileNotFoundError):
-        os.rename(path, aside)
-    crash_point("half-dropped")
-    shutil.rmtree(aside, ignore_errors=True)
-
-
-def _remove(path: str) -> None:
-    if os.path.isdir(path):
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)

@@ -36,6 +36,6 @@ def check_start(settings: JobSettings) -> None:
         if directory is None or directory.latest() is None:
             raise RestoreError(
                 f"job {settings.name!r} cannot resume: it has no checkpoint in "
-                f"{JobDirectory.path_of(lasting, settings.name)}. Check its name and the directory, or start it "
+                f"{JobDirectory.storage_of(lasting, settings.name)}. Check its name and the directory, or start it "
                 f"without --resume"
             )

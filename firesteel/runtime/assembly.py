@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from firesteel.common.conform import conformer
+from firesteel.common.storage import Storage, open_storage
 from firesteel.common.typecheck import checker
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.base import Json, ReaderContext, SinkWriter, SourceReader
@@ -48,13 +49,18 @@ class SlotPlace:
     slot: int
     incarnation: int
     attempt: int
-    directory: str  # the job's checkpoint directory
+    directory: str  # the job's checkpoint directory, a path or URI
     restore: tuple[FileHandle, ...] = ()  # state files, oldest first
     origin: Origin | None = None  # the checkpoint they are of
     main_classes: bytes = b""  # see graph.shipping
     parameters: dict[str, str] = field(default_factory=dict)  # the job's, for functions
     checkpointing: bool = True  # if not, nobody needs to know what changed
     now: Callable[[], int] = wall_clock
+
+    @cached_property
+    def storage(self) -> Storage:
+        """Where its state files are."""
+        return open_storage(self.directory)
 
 
 @dataclass(frozen=True)
@@ -301,13 +307,13 @@ class Assembly:
                 owned[operator.uid] = groups_of(self._place.slot, operator.parallelism, operator.max_parallelism)
         place = self._place
         for handle in place.restore:
-            with StateFile(os.path.join(place.directory, handle["file"]), handle["checksum"]) as file:
+            with StateFile(handle["file"], handle["checksum"], place.storage) as file:
                 for delta in file.deltas():
                     if delta.uid in stores and (delta.group == NO_GROUP or delta.group in owned[delta.uid]):
                         stores[delta.uid].load(delta.name, delta.kind, delta.keys, delta.values, delta.deleted)
         if place.origin is not None:
             parallelism = {operator.uid: operator.parallelism for operator in self._plan.operators}
-            redistribute_operator_state(place.origin, place.directory, place.slot, parallelism, stores)
+            redistribute_operator_state(place.origin, place.storage, place.slot, parallelism, stores)
         return stores
 
 

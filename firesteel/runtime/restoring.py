@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
+from firesteel.common.storage import Storage
 from firesteel.state.files import NO_GROUP, OPERATOR_KINDS, StateFile
 from firesteel.state.operator import OperatorTable, create_operator_table
 from firesteel.state.origin import Origin
@@ -13,7 +13,7 @@ from firesteel.state.store import Store
 
 
 def redistribute_operator_state(
-    origin: Origin, directory: str, slot: int, parallelism: Mapping[str, int], stores: Mapping[str, Store]
+    origin: Origin, storage: Storage, slot: int, parallelism: Mapping[str, int], stores: Mapping[str, Store]
 ) -> None:
     """Give the subtasks in this slot their part of what all subtasks had.
 
@@ -28,7 +28,7 @@ def redistribute_operator_state(
             known[uid, name] = kind, [create_operator_table(kind) for _ in range(origin.rescaled[uid])]
     for subtask, chain in enumerate(origin.chains):
         for handle in chain:
-            with StateFile(os.path.join(directory, handle["file"]), handle["checksum"]) as file:
+            with StateFile(handle["file"], handle["checksum"], storage) as file:
                 for delta in file.deltas({NO_GROUP}):
                     uid, kind = delta.uid, delta.kind
                     if uid not in stores or kind not in OPERATOR_KINDS:

@@ -7,7 +7,6 @@ short by compaction, in a process of its own.
 
 from __future__ import annotations
 
-import os
 import pickle
 import queue
 import sys
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firesteel.common.crashpoints import crash_point
-from firesteel.common.durable import write_durable
+from firesteel.common.storage import Storage
 from firesteel.errors import CheckpointError, SerializationError, SlotLostError
 from firesteel.state.compaction import Compaction
 from firesteel.state.files import NO_GROUP, Delta, StateFileWriter
@@ -43,7 +42,7 @@ class Snapshots:
 
     def __init__(
         self,
-        directory: str,
+        storage: Storage,
         incarnation: int,
         slot: int,
         stores: list[KeyedStore],
@@ -51,8 +50,8 @@ class Snapshots:
         main_classes: bytes,
         tell: Tell,
     ) -> None:
-        self._directory = directory
-        self._folder = os.path.join(f"inc-{incarnation}", "state")
+        self._storage = storage
+        self._folder = f"inc-{incarnation}/state"
         self._slot = slot
         self._stores = stores
         self._tell = tell
@@ -122,9 +121,9 @@ class Snapshots:
                 chain = self._compacted(self._base)
             if writer is not None:
                 data, checksum = writer.finish()
-                name = os.path.join(self._folder, f"slot-{self._slot}-chk-{checkpoint}-{uuid.uuid4().hex}.state")
+                name = f"{self._folder}/slot-{self._slot}-chk-{checkpoint}-{uuid.uuid4().hex}.state"
                 crash_point("slot-before-state-file")
-                write_durable(os.path.join(self._directory, name), data)
+                self._storage.write(name, data)
                 crash_point("slot-after-state-file")
                 chain = [*chain, writer.handle(name, data, checksum)]
             with self._lock:
@@ -149,8 +148,8 @@ class Snapshots:
             if chain[: len(compaction.inputs)] == compaction.inputs:
                 return [result, *chain[len(compaction.inputs) :]]
         if self._compacting and _worth_compacting(chain):
-            output = os.path.join(self._folder, f"slot-{self._slot}-base-{uuid.uuid4().hex}.state")
-            self._compaction = Compaction(self._directory, output, list(chain), self._main_classes)
+            output = f"{self._folder}/slot-{self._slot}-base-{uuid.uuid4().hex}.state"
+            self._compaction = Compaction(self._storage, output, list(chain), self._main_classes)
         return chain
 
 

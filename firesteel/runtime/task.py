@@ -55,7 +55,7 @@ class SlotTask:
         self.assembly = assemble(plan, place, self._send, self._collect)
         self._barriers = Barriers(self.assembly.participants)
         self._snapshots = Snapshots(
-            place.directory,
+            place.storage,
             place.incarnation,
             place.slot,
             self.assembly.stores,

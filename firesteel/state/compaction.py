@@ -13,7 +13,7 @@ import subprocess
 import sys
 from typing import Any
 
-from firesteel.common.durable import write_durable
+from firesteel.common.storage import Storage, open_storage
 from firesteel.errors import CheckpointError
 from firesteel.graph.shipping import install_main_classes
 from firesteel.state.files import Delta, StateFile, StateFileWriter
@@ -23,10 +23,10 @@ from firesteel.state.layouts import merge, whole
 class Compaction:
     """A running compaction."""
 
-    def __init__(self, directory: str, output: str, inputs: list[dict[str, Any]], main_classes: bytes) -> None:
+    def __init__(self, storage: Storage, output: str, inputs: list[dict[str, Any]], main_classes: bytes) -> None:
         self.inputs = inputs
         order = {
-            "directory": directory,
+            "storage": storage.uri,
             "output": output,
             "inputs": inputs,
             "path": sys.path,
@@ -65,12 +65,12 @@ class Compaction:
         self._process.wait()
 
 
-def compact(directory: str, output: str, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+def compact(storage: Storage, output: str, inputs: list[dict[str, Any]]) -> dict[str, Any]:
     """Merge the files, the later ones winning, and write the result durably."""
     merged: dict[tuple[str, str, str, int], dict[Any, Any]] = {}
     slot = checkpoint = 0
     for handle in inputs:
-        with StateFile(os.path.join(directory, handle["file"]), handle["checksum"]) as file:
+        with StateFile(handle["file"], handle["checksum"], storage) as file:
             slot, checkpoint = file.footer["slot"], file.footer["checkpoint"]
             for delta in file.deltas():
                 content = merged.setdefault((delta.uid, delta.name, delta.kind, delta.group), {})
@@ -79,7 +79,7 @@ def compact(directory: str, output: str, inputs: list[dict[str, Any]]) -> dict[s
     for (uid, name, kind, group), content in merged.items():
         writer.add(Delta(uid, name, kind, group, list(content), whole(kind, content), []))
     data, checksum = writer.finish()
-    write_durable(os.path.join(directory, output), data)
+    storage.write(output, data)
     return writer.handle(output, data, checksum)
 
 
@@ -88,4 +88,5 @@ def main() -> None:
     order = json.load(sys.stdin)
     sys.path[:] = order["path"]
     install_main_classes(base64.b64decode(order["main"]))
-    print(json.dumps(compact(order["directory"], order["output"], order["inputs"])))  # noqa: T201  this is its answer
+    handle = compact(open_storage(order["storage"]), order["output"], order["inputs"])
+    print(json.dumps(handle))  # noqa: T201  this is its answer

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import pickle
 import struct
 from collections.abc import Container, Iterator
@@ -27,6 +26,7 @@ from typing import Any
 
 from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
 
+from firesteel.common.storage import LocalStorage, Storage, reason
 from firesteel.errors import RestoreError
 
 MAGIC = b"FSTATE\r\n"
@@ -41,6 +41,7 @@ _HEADER = struct.Struct(">8sH")
 _TRAILER = struct.Struct(">QIQ8s")
 _PLAIN = frozenset((type(None), bool, int, float, str, bytes))
 _PLAIN_OR_TUPLE = _PLAIN | {tuple}
+_ANYWHERE = LocalStorage("")
 
 
 @dataclass(frozen=True)
@@ -104,17 +105,20 @@ class StateFileWriter:
 class StateFile:
     """A state file opened for reading; checks everything it reads.
 
+    :param name: in the storage; without one, the path of a local file.
+    :param checksum: what the checkpoint recorded.
     :raises RestoreError: missing, truncated, damaged, of a newer format, or not the file the checkpoint recorded.
     """
 
-    def __init__(self, path: str, checksum: str | None = None) -> None:
-        self.path = path
+    def __init__(self, name: str, checksum: str | None = None, storage: Storage = _ANYWHERE) -> None:
+        self.path = storage.at(name)
         try:
-            self._file = open(path, "rb")  # noqa: SIM115  closed by close()
-            size = os.fstat(self._file.fileno()).st_size
+            self._file = storage.open(name)
+            size = self._file.seek(0, io.SEEK_END)
+            self._file.seek(0)
         except OSError as error:
             raise RestoreError(
-                f"state file {path} cannot be opened: {error.strerror}. Restore it from a copy or use another checkpoint"
+                f"state file {self.path} cannot be opened: {reason(error)}. Restore it from a copy or use another checkpoint"
             ) from error
         try:
             self.footer = self._read_footer(size, checksum)

@@ -57,7 +57,9 @@ class LocalJob:
         self._epoch = 0
         incarnation = self._directory.claim()
         self.results.rollback()
-        self._committers = Committers(self._plan, self._directory.job_id, incarnation.number, self._directory.path)
+        self._committers = Committers(
+            self._plan, self._directory.job_id, incarnation.number, self._directory.storage.uri
+        )
         self._reading = _Reading(self._plan, self._settings, self._sizes)
         self._checkpointer = Checkpointer(
             self._plan, self._settings.name, self._checkpoints, incarnation, self._committers, self._on_completed
@@ -86,7 +88,7 @@ class LocalJob:
             plan=self._plan,
             incarnation=incarnation.number,
             attempt=self.restarts,
-            directory=self._directory.path,
+            directory=self._directory.storage.uri,
             restore=restore_point(start, self._plan) if start is not None else {},
             parameters=self._settings.parameters,
             checkpointing=self._checkpoints.enabled,

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firesteel.common.storage import LocalStorage
 from firesteel.connectors.base import CHUNK, Committer, CommitterContext, SinkWriter, WriterContext
 from firesteel.connectors.write_ahead_log import LogFile, check_log, read_log
 from firesteel.datastream import CheckpointCommitter, GenericWriteAheadSink
@@ -156,33 +157,35 @@ def test_a_damaged_log_is_an_error_and_nothing_of_it_is_sent(halves: Halves) -> 
 
 
 def test_a_log_is_read_block_by_block(tmp_path: Path) -> None:
-    log = LogFile(str(tmp_path / "log"))
+    storage = LocalStorage(str(tmp_path))
+    log = LogFile(storage, "log")
     log.append(range(100 * CHUNK))
     log.close()
-    values = read_log(log.path, log.size)
+    values = read_log(storage, "log", log.size)
     assert next(values) == 0
-    os.truncate(log.path, log.size - 1)  # whatever is not read yet is not in memory
+    os.truncate(tmp_path / "log", log.size - 1)  # whatever is not read yet is not in memory
     with pytest.raises(CheckpointError, match="damaged"):
         list(values)
 
 
 @given(st.lists(st.lists(st.one_of(st.integers(), st.text(), st.none()), max_size=9), max_size=9))
 def test_a_log_gives_back_what_was_put_in(tmp_path_factory: pytest.TempPathFactory, batches: list[list[Any]]) -> None:
-    log = LogFile(str(tmp_path_factory.mktemp("log") / "log"))
+    storage = LocalStorage(str(tmp_path_factory.mktemp("log")))
+    log = LogFile(storage, "log")
     for batch in batches:
         log.append(batch)
     log.close()
-    check_log(log.path, log.size)
-    assert os.path.getsize(log.path) == log.size
+    check_log(storage, "log", log.size)
+    assert storage.size("log") == log.size
     expected = [value for batch in batches for value in batch]
-    assert list(read_log(log.path, log.size)) == expected
+    assert list(read_log(storage, "log", log.size)) == expected
     assert log.records == len(expected)
 
 
 def test_a_file_of_another_kind_is_no_log(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"something else")
     with pytest.raises(CheckpointError, match="no log of records"):
-        check_log(str(tmp_path / "log"), 14)
+        check_log(LocalStorage(str(tmp_path)), "log", 14)
 
 
 def test_closing_and_aborting_and_sweeping_delete_what_will_never_be_sent(halves: Halves) -> None:

@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 
 from firesteel.common import Encoder, RestartStrategies
+from firesteel.common.storage import local
 from firesteel.connectors.file_sink import FileCommitter
-from firesteel.coordinator import lineage
 from firesteel.coordinator.lineage import JobDirectory
 from firesteel.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
 from firesteel.datastream.connectors.file_system import FileSink
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.errors import JobCancelledError, RestoreError, SupersededError
-from firesteel.runtime import snapshots
 from tests.support.local_engine import LocalRun
 from tests.support.slicing import Sliced
 
@@ -51,14 +50,14 @@ def check_output(root: Path) -> None:
 
 def failing_writes(monkeypatch: pytest.MonkeyPatch, fails: Callable[[int], bool]) -> None:
     """Snapshot files of some checkpoints cannot be written: the disk is full, say."""
-    real = snapshots.write_durable
+    real = local.write_durable
 
     def write(path: str, data: bytes) -> None:
-        if fails(int(path.split("-chk-")[1].split("-")[0])):
+        if "-chk-" in path and fails(int(path.split("-chk-")[1].split("-")[0])):
             raise OSError(28, "No space left on device")
         real(path, data)
 
-    monkeypatch.setattr(snapshots, "write_durable", write)
+    monkeypatch.setattr(local, "write_durable", write)
 
 
 def test_a_checkpoint_that_cannot_be_written_is_dropped_but_its_output_is_not(
@@ -110,14 +109,14 @@ def test_a_checkpoint_that_takes_too_long_is_dropped_and_the_job_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     late = threading.Event()
-    real = snapshots.write_durable
+    real = local.write_durable
 
     def write(path: str, data: bytes) -> None:
         if "-chk-1-" in path:
             late.wait(2.5)
         real(path, data)
 
-    monkeypatch.setattr(snapshots, "write_durable", write)
+    monkeypatch.setattr(local, "write_durable", write)
     env = program(tmp_path)
     env.get_checkpoint_config().set_checkpoint_timeout(1000)
     LocalRun(env, str(tmp_path / "checkpoints")).run()
@@ -159,7 +158,7 @@ def test_a_driver_that_was_superseded_while_it_ran_stops_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The successor takes over in the worst moment: everything is durable, the metadata is written, not yet renamed."""
-    real = lineage.write_durable
+    real = local.write_durable
     successor: list[LocalRun] = []
 
     def write(path: str, data: bytes) -> None:
@@ -168,7 +167,7 @@ def test_a_driver_that_was_superseded_while_it_ran_stops_and_changes_nothing(
             successor.append(LocalRun(program(tmp_path), str(tmp_path / "checkpoints")))
             successor[0].run()
 
-    monkeypatch.setattr(lineage, "write_durable", write)
+    monkeypatch.setattr(local, "write_durable", write)
     run = LocalRun(program(tmp_path), str(tmp_path / "checkpoints"))
     with pytest.raises(SupersededError, match="another driver has taken the job over"):
         run.run()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from firesteel.common.storage import LocalStorage
 from firesteel.coordinator import metadata as metadata_files
 from firesteel.coordinator.lineage import Incarnation, JobDirectory, confirm
 from firesteel.coordinator.metadata import CheckpointMetadata
@@ -94,7 +95,7 @@ def test_an_incarnation_that_died_before_it_recorded_its_start_is_skipped(tmp_pa
 
 def test_concurrent_claims_get_different_numbers(tmp_path: Path) -> None:
     directory = JobDirectory.open(str(tmp_path), "job")
-    numbers = [directory._claim_number() for _ in range(5)]
+    numbers = [directory.fencing.claim() for _ in range(5)]
     assert numbers == [1, 2, 3, 4, 5]
 
 
@@ -135,7 +136,7 @@ def test_a_checkpoint_copied_from_another_job_is_refused(tmp_path: Path) -> None
     directory = JobDirectory.open(str(tmp_path), "job")
     first = directory.claim()
     complete(first, 1)
-    stranger = JobDirectory(directory.path, "another-id")
+    stranger = JobDirectory(directory.storage, "another-id")
     with pytest.raises(RestoreError, match=r"chk-1 belongs to the job 'job'"):
         stranger.claim()
 
@@ -162,7 +163,7 @@ def test_every_flipped_bit_of_metadata_is_noticed(tmp_path: Path) -> None:
         bad[position] ^= 1 << (position % 8)
         (tmp_path / "_metadata").write_bytes(bad)
         with pytest.raises(RestoreError, match="_metadata"):
-            metadata_files.read(str(tmp_path))
+            metadata_files.read(LocalStorage(str(tmp_path)), "")
 
 
 def test_newer_metadata_is_refused(tmp_path: Path) -> None:
@@ -170,4 +171,4 @@ def test_newer_metadata_is_refused(tmp_path: Path) -> None:
     good = metadata_files.encode(checkpoint(directory.claim(), 1))
     (tmp_path / "_metadata").write_bytes(good.replace(b"checkpoint 1 ", b"checkpoint 99 ", 1))
     with pytest.raises(RestoreError, match="format 99, newer than 1"):
-        metadata_files.read(str(tmp_path))
+        metadata_files.read(LocalStorage(str(tmp_path)), "")

@@ -220,7 +220,7 @@ def test_uncommitted_output_of_another_job_is_not_left_behind_silently(tmp_path:
     start = ours.claim(theirs.path, leave_output=True).start
     assert start is not None
     assert (start.metadata.checkpoint, start.metadata.committables) == (7, {})
-    assert not read_completed(theirs.path).confirmed
+    assert not read_completed(theirs.storage, theirs.folder).confirmed
 
 
 def test_a_start_that_died_half_way_changed_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

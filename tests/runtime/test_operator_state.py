@@ -10,6 +10,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from firesteel.common import RestartStrategies, Types
+from firesteel.common.storage import local
 from firesteel.connectors.base import Sink, SinkWriter, WriterContext
 from firesteel.datastream import (
     CheckpointedFunction,
@@ -27,7 +28,6 @@ from firesteel.datastream import (
 )
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.graph.nodes import Collect
-from firesteel.runtime import snapshots
 from firesteel.testing import FunctionHarness, GraphHarness
 from firesteel.testing.snapshots import temporary_directory
 from tests.support.local_engine import LocalRun
@@ -249,14 +249,14 @@ class ListeningSink(Listening, SinkFunction):
 def test_functions_hear_which_checkpoints_are_complete_and_which_were_dropped(
     monkeypatch: pytest.MonkeyPatch, as_sink: bool
 ) -> None:
-    real = snapshots.write_durable
+    real = local.write_durable
 
     def write(path: str, data: bytes) -> None:
         if "-chk-2-" in path:
             raise OSError(28, "No space left on device")
         real(path, data)
 
-    monkeypatch.setattr(snapshots, "write_durable", write)
+    monkeypatch.setattr(local, "write_durable", write)
     env = environment()
     stream = numbers(env, 50).map(Numbering())
     if as_sink:

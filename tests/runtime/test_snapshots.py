@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from firesteel.common.storage import LocalStorage
 from firesteel.errors import SlotLostError
 from firesteel.graph.keys import KeyGroups
 from firesteel.graph.shipping import pack_main_classes
@@ -26,7 +27,9 @@ class SlotUnderTest:
         self.table = self.store.table("t", "value")
         self.messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         stores = [KeyedStore("op", self.store)]
-        self.snapshots = Snapshots(str(directory), 1, 0, stores, [], pack_main_classes(), self.messages.put)
+        self.snapshots = Snapshots(
+            LocalStorage(str(directory)), 1, 0, stores, [], pack_main_classes(), self.messages.put
+        )
 
     def checkpoint(self, number: int, completes: bool = True) -> list[dict[str, Any]]:
         self.snapshots.barrier(number, "nonce", lambda: None)
@@ -120,7 +123,7 @@ def test_files_say_which_operators_have_operator_state_in_them(tmp_path: Path) -
     slot.store.broadcast_table("b").put("rule", 1)
     chain = slot.checkpoint(2)
     assert [handle.get("operator_state") for handle in chain] == [None, {"op": ["broadcast", "operator-union"]}]
-    compacted = compact(str(tmp_path), "compacted.state", chain)
+    compacted = compact(LocalStorage(str(tmp_path)), "compacted.state", chain)
     assert compacted["operator_state"] == {"op": ["broadcast", "operator-union"]}
     slot.snapshots.close()
 
@@ -137,7 +140,7 @@ def test_a_full_disk_declines_the_checkpoint_with_the_reason(tmp_path: Path, mon
     def full(path: str, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("firesteel.runtime.snapshots.write_durable", full)
+    monkeypatch.setattr("firesteel.common.storage.local.write_durable", full)
     slot = SlotUnderTest(tmp_path)
     slot.table.put("a", 1)
     slot.snapshots.barrier(1, "nonce", lambda: None)

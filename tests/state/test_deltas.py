@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from firesteel.common.storage import LocalStorage, local
 from firesteel.runtime.snapshots import KeyedStore, _by_group
 from firesteel.state import compaction
 from firesteel.state.files import NO_GROUP, StateFile, StateFileWriter
@@ -249,7 +250,7 @@ class Job:
     def compacted(self) -> None:
         chain, model = self.base
         if chain:
-            handle = compaction.compact(self.directory, f"base-{len(os.listdir(self.directory))}", chain)
+            handle = compaction.compact(LocalStorage(self.directory), f"base-{len(os.listdir(self.directory))}", chain)
             self.base = [handle], model
 
     def restart(self) -> None:
@@ -278,7 +279,7 @@ def _no_syncing() -> Iterator[None]:
             out.write(data)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compaction, "write_durable", write)
+        patch.setattr(local, "write_durable", write)
         yield
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from firesteel.common.storage import LocalStorage
 from firesteel.errors import CheckpointError, RestoreError
 from firesteel.state.compaction import Compaction, compact
 from firesteel.state.files import MAGIC, NO_GROUP, Delta, StateFile, StateFileWriter
@@ -132,7 +133,7 @@ def test_compacting_a_chain_keeps_the_latest_of_every_key(tmp_path: Path) -> Non
         write(tmp_path / "d1", [Delta("op", "last", "value", 1, ["a"], [10], ["b"])], checkpoint=2),
         write(tmp_path / "d2", [Delta("op", "last", "value", 1, ["b", "d"], [20, 40], ["c"])], checkpoint=3),
     ]
-    handle = compact(str(tmp_path), "merged", chain)
+    handle = compact(LocalStorage(str(tmp_path)), "merged", chain)
     with StateFile(str(tmp_path / "merged"), handle["checksum"]) as file:
         (delta,) = file.deltas()
     assert dict(zip(delta.keys, delta.values, strict=True)) == {"a": 10, "b": 20, "d": 40}
@@ -159,7 +160,7 @@ def test_compacting_merges_what_is_in_lists_and_maps_and_timers(tmp_path: Path) 
         write(tmp_path / "d4", [op("t", "timers", ["k", "j"], [((4,), (5,)), ((), (7, 8))], [])]),
         write(tmp_path / "d5", [Delta("op", "/time", "subtask", NO_GROUP, ["w"], [5], ["x"])], checkpoint=4),
     ]
-    handle = compact(str(tmp_path), "merged", chain)
+    handle = compact(LocalStorage(str(tmp_path)), "merged", chain)
     with StateFile(str(tmp_path / "merged"), handle["checksum"]) as file:
         assert list(file.deltas()) == [
             op("l", "list", ["k"], [(0, (1, 9, 8, 7))], []),
@@ -171,8 +172,8 @@ def test_compacting_merges_what_is_in_lists_and_maps_and_timers(tmp_path: Path) 
 
 def test_a_compaction_runs_in_its_own_process_and_says_why_it_failed(tmp_path: Path) -> None:
     chain = [write(tmp_path / "base", DELTAS[:1])]
-    compaction = Compaction(str(tmp_path), "merged", chain, pickle.dumps({}))
+    compaction = Compaction(LocalStorage(str(tmp_path)), "merged", chain, pickle.dumps({}))
     assert compaction.result()["file"] == "merged"
-    broken = Compaction(str(tmp_path), "merged2", [{**chain[0], "checksum": "0" * 16}], pickle.dumps({}))
+    broken = Compaction(LocalStorage(str(tmp_path)), "merged2", [{**chain[0], "checksum": "0" * 16}], pickle.dumps({}))
     with pytest.raises(CheckpointError, match="which the checkpoint recorded"):
         broken.result()

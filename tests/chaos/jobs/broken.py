@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firesteel.coordinator import checkpointing, documents, lineage
+from firesteel.coordinator import checkpointing, documents, fencing, lineage
 from firesteel.coordinator.committing import Committers
 
 
@@ -49,7 +49,7 @@ class _Anything(str):
 
 def _no_incarnation_check():
     """Older incarnations are not fenced, and none asks whether there is a newer one."""
-    lineage.JobDirectory._fence = lambda self, older, by: None
+    fencing.RenameFencing.fence = lambda self, older, by: None
     lineage.Incarnation.check = lambda self: None
 
 

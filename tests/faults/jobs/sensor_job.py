@@ -13,10 +13,10 @@ import sys
 import threading
 
 from firesteel.common import Configuration, Encoder, RestartStrategies
+from firesteel.common.storage import local
 from firesteel.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from firesteel.datastream.connectors.file_system import FileSink
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.runtime import snapshots
 
 
 class CountAndSum(KeyedProcessFunction):
@@ -27,7 +27,7 @@ class CountAndSum(KeyedProcessFunction):
 
     def open(self, runtime_context):
         if self.dies_while_writing and runtime_context.get_attempt_number() == 0:
-            snapshots.write_durable = _die_while_writing
+            local.write_durable = _die_while_writing
         self.count = runtime_context.get_state(ValueStateDescriptor("count"))
         self.total = runtime_context.get_state(ValueStateDescriptor("total"))
 
