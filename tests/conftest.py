@@ -1,6 +1,22 @@
 """For all tests: random ones print what reproduces them, and none fails because the machine is busy."""
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
+
+from tests.support.s3 import S3Server, s3_command
 
 settings.register_profile("firesteel", deadline=None, print_blob=True)
 settings.load_profile("firesteel")
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """One server for all tests that ask for it, each of which takes a bucket of its own."""
+    command = s3_command()
+    if command is None:
+        pytest.skip("moto is not installed: pip install -e '.[dev]'")
+    server = S3Server(command)
+    yield server
+    server.close()

@@ -9,6 +9,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import pyarrow
 
@@ -74,7 +75,7 @@ class DataFrameSource(Source):
         return {"frame": None}  # slots have no use for it, and it cannot be pickled
 
     def prepare(self, context: PrepareContext) -> Source:
-        path = os.path.join(context.directory, "inputs", directory_name(context.uid))
+        path = os.path.join(local_directory(context), "inputs", directory_name(context.uid))
         if os.path.exists(os.path.join(path, _SNAPSHOT)):
             self._check_snapshot(context, path)
         else:
@@ -133,6 +134,19 @@ class DataFrameSource(Source):
 def _is_recipe(frame: Any) -> bool:
     """Whether it is a function that makes the DataFrame."""
     return callable(frame) and not hasattr(frame, "schema")
+
+
+def local_directory(context: PrepareContext) -> str:
+    """The job's directory, for Parquet files that Spark writes and slots read.
+
+    :raises ConfigurationError: it is in an object store.
+    """
+    if "://" in context.directory:
+        raise ConfigurationError(
+            f"{context.uid!r} keeps Parquet files in the directory of its job, which has to be a directory of this machine "
+            f"then: set execution.checkpointing.dir to a path instead of {urlsplit(context.directory).scheme}://..."
+        )
+    return context.directory
 
 
 def directory_name(uid: str) -> str:

@@ -30,7 +30,7 @@ from firesteel.connectors.base import (
     SinkWriter,
     WriterContext,
 )
-from firesteel.connectors.dataframe import DataFrame, Schema, SparkFrames, directory_name
+from firesteel.connectors.dataframe import DataFrame, Schema, SparkFrames, directory_name, local_directory
 from firesteel.connectors.dataframe_columns import RecordColumns
 from firesteel.connectors.user_code import user_error
 from firesteel.errors import CheckpointError, ConfigurationError, RestoreError
@@ -67,7 +67,7 @@ class DataFrameSink(Sink):
         return prepared
 
     def _place(self, context: PrepareContext) -> str:
-        return os.path.join(context.directory, self.kind, directory_name(context.uid))
+        return os.path.join(local_directory(context), self.kind, directory_name(context.uid))
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         if self.directory is None or self.columns is None:

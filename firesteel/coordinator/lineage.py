@@ -19,12 +19,14 @@ import re
 import uuid
 
 from firesteel.common.crashpoints import crash_point
-from firesteel.common.storage import Storage, open_storage, reason
+from firesteel.common.storage import LocalStorage, Storage, open_storage, reason
 from firesteel.coordinator.completed import CONFIRMED, Completed, locate, read_completed
 from firesteel.coordinator.documents import encode_document, read_document
-from firesteel.coordinator.fencing import fencing_of, folder_of
+from firesteel.coordinator.fencing import Fencing, folder_of
 from firesteel.coordinator.importing import check_importable, import_checkpoint
+from firesteel.coordinator.list_fencing import ListFencing
 from firesteel.coordinator.metadata import CheckpointMetadata, encode
+from firesteel.coordinator.rename_fencing import RenameFencing
 from firesteel.errors import ConfigurationError, RestoreError, SupersededError
 
 log = logging.getLogger("firesteel")
@@ -103,6 +105,10 @@ class JobDirectory:
         """
         number = self.fencing.claim()
         crash_point("after-claim")
+        if self._job_id(self.storage, self.job_name) != self.job_id:
+            raise SupersededError(
+                f"another driver made the job {self.job_name!r} in {self.path} anew. Start this one again"
+            )
         for older in self.incarnations():
             if older < number:
                 self.fencing.fence(older, number)
@@ -232,6 +238,10 @@ class Incarnation:
             f"incarnation {self.number} of this job was superseded by incarnation {newest} in {self.directory.path}: another "
             f"driver has taken the job over, and this one must not go on"
         )
+
+
+def fencing_of(storage: Storage) -> Fencing:
+    return RenameFencing(storage) if isinstance(storage, LocalStorage) else ListFencing(storage)
 
 
 def confirm(completed: Completed) -> None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from firesteel.common.storage import Storage, open_storage, reason
 from firesteel.coordinator.completed import Completed, read_completed
 from firesteel.coordinator.documents import read_document
-from firesteel.coordinator.fencing import fencing_of, folder_of
+from firesteel.coordinator.fencing import folder_of
 from firesteel.coordinator.importing import IMPORTED_FROM
+from firesteel.coordinator.lineage import fencing_of
 from firesteel.errors import ConfigurationError, RestoreError
 from firesteel.state.files import StateFile
 

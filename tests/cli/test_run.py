@@ -76,7 +76,7 @@ def test_python_files_can_be_imported_by_the_program_itself(command: Command, tm
         (["."], ". cannot be run: is a directory"),
         (["-s", "nowhere", "job.py"], "there is no checkpoint"),
         (["-s", ".", "job.py"], "is no checkpoint"),
-        (["-Dexecution.savepoint.path=s3://b/c", "job.py"], "only paths and file:// URIs"),
+        (["-Dexecution.savepoint.path=s4://b/c", "job.py"], "checkpoints cannot be kept in s4://b/c"),
         (["-Dparallelism.defualt=3", "job.py"], "did you mean 'parallelism.default'?"),
         (
             ["-Dexecution.checkpointing.interval=soon", "job.py"],

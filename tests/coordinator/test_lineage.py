@@ -8,6 +8,7 @@ import pytest
 
 from firesteel.common.storage import LocalStorage
 from firesteel.coordinator import metadata as metadata_files
+from firesteel.coordinator.documents import encode_document
 from firesteel.coordinator.lineage import Incarnation, JobDirectory, confirm
 from firesteel.coordinator.metadata import CheckpointMetadata
 from firesteel.coordinator.retention import CompletedCheckpoints
@@ -136,9 +137,11 @@ def test_a_checkpoint_copied_from_another_job_is_refused(tmp_path: Path) -> None
     directory = JobDirectory.open(str(tmp_path), "job")
     first = directory.claim()
     complete(first, 1)
-    stranger = JobDirectory(directory.storage, "another-id")
+    directory.storage.replace("_job", encode_document("job", {"job_id": "another-id", "job_name": "job"}))
+    with pytest.raises(SupersededError, match=r"made the job 'job' in .* anew"):
+        directory.claim()
     with pytest.raises(RestoreError, match=r"chk-1 belongs to the job 'job'"):
-        stranger.claim()
+        JobDirectory.open(str(tmp_path), "job").claim()
 
 
 def test_a_newer_job_directory_is_refused(tmp_path: Path) -> None:

@@ -264,7 +264,7 @@ def test_what_is_no_checkpoint_is_refused_before_anything_is_claimed(tmp_path: P
         "c/job": "is no checkpoint",
         "file": "is no checkpoint",
         "x/y/copy": r"cannot be restored: state file .* No such file",
-        "s3://bucket/chk-1": "only paths and file://",
+        "s4://bucket/chk-1": "Unrecognized filesystem type",
     }.items():
         with pytest.raises(FiresteelError, match=words):
             locate(location if ":" in location else str(tmp_path / location))

@@ -79,7 +79,7 @@ class LocalStorage(Storage):
         return os.stat(self.path(name)).st_size
 
     def exists(self, name: str) -> bool:
-        return os.path.exists(self.path(name))
+        return os.path.isfile(self.path(name))
 
     def names(self, folder: str = "") -> list[str]:
         try:

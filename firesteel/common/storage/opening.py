@@ -18,7 +18,9 @@ def open_storage(location: str) -> Storage:
     scheme = urlsplit(location).scheme
     if scheme in ("", "file"):
         return LocalStorage(_local_path(location))
-    raise ConfigurationError(f"{location}: only paths and file:// URIs can hold checkpoints in this version")
+    from firesteel.common.storage.objects import open_objects  # Arrow is a large library, and few slots need it
+
+    return open_objects(location)
 
 
 def _local_path(location: str) -> str:

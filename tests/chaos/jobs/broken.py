@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firesteel.coordinator import checkpointing, documents, fencing, lineage
+from firesteel.coordinator import checkpointing, documents, lineage, rename_fencing
 from firesteel.coordinator.committing import Committers
 
 
@@ -49,7 +49,7 @@ class _Anything(str):
 
 def _no_incarnation_check():
     """Older incarnations are not fenced, and none asks whether there is a newer one."""
-    fencing.RenameFencing.fence = lambda self, older, by: None
+    rename_fencing.RenameFencing.fence = lambda self, older, by: None
     lineage.Incarnation.check = lambda self: None
 
 
