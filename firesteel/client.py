@@ -14,6 +14,7 @@ from firesteel.common.job_client import JobClient
 from firesteel.common.job_execution_result import JobExecutionResult
 from firesteel.common.job_id import JobID
 from firesteel.common.job_status import JobStatus
+from firesteel.common.storage import MemoryStorage
 from firesteel.connectors.base import PrepareContext
 from firesteel.coordinator.collecting import CollectedResults
 from firesteel.coordinator.job import Job
@@ -49,7 +50,7 @@ class RunningJob(JobClient):
         self._engine = SparkEngine(plan, settings)  # first: it refuses what cannot run before anything is written
         try:
             directory = self._directory(settings)
-            plan = prepared(plan, directory.storage.uri, self._temporary is None, self._engine)
+            plan = prepared(plan, directory.workspace, self._temporary is None, self._engine)
         except BaseException:
             self._release()
             raise
@@ -60,12 +61,15 @@ class RunningJob(JobClient):
         self._thread.start()
 
     def _directory(self, settings: JobSettings) -> JobDirectory:
-        """Where checkpoints go: to the given directory, or to one that lasts as long as the job."""
-        given = settings.checkpoints.directory if settings.checkpoints.enabled else None
-        if given is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="firesteel-job-")
-            given = self._temporary.name
-        return JobDirectory.open(given, settings.name)
+        """Where checkpoints go: to the given directory, or to memory or one that last as long as the job."""
+        checkpoints = settings.checkpoints
+        if checkpoints.enabled and checkpoints.directory is not None:
+            return JobDirectory.open(checkpoints.directory, settings.name)
+        self._temporary = tempfile.TemporaryDirectory(prefix="firesteel-job-")
+        if checkpoints.enabled and checkpoints.max_state_size is not None:
+            memory = MemoryStorage(checkpoints.max_state_size)
+            return JobDirectory.open(memory, settings.name, self._temporary.name)
+        return JobDirectory.open(self._temporary.name, settings.name)
 
     def _run(self) -> None:
         failure: BaseException | None = None

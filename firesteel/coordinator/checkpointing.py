@@ -193,6 +193,7 @@ class Checkpointer:
 
     def _drop(self, pending: PendingCheckpoint, why: str) -> None:
         self._incarnation.drop_pending(pending.checkpoint)
+        self._completed.dropped_pending()
         self._carried = pending.committables
         if pending.final:
             raise CheckpointError(f"the final checkpoint {pending.checkpoint} was dropped: {why}")

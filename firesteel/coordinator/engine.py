@@ -23,11 +23,12 @@ class Deployment:
     plan: JobPlan
     incarnation: int
     attempt: int
-    directory: str
+    directory: str  # the job's own, a path or URI: state files go there, and what sinks keep for themselves
     restore: Mapping[int, Sequence[FileHandle]]  # slot -> its state files, oldest first
     parameters: Mapping[str, str] = field(default_factory=dict)  # the job's, for functions
     checkpointing: bool = True
     origin: Origin | None = None  # the checkpoint that state is of
+    max_state_size: int | None = None  # state goes to the driver's memory instead, up to so many bytes of each slot
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.common.job_status import JobStatus
+from firesteel.coordinator.carrying import carrying, carrying_origin, keep, limit_of
 from firesteel.coordinator.checkpointing import Checkpointer, restore_point
 from firesteel.coordinator.collecting import CollectedResults
 from firesteel.coordinator.committing import Committers
@@ -111,7 +112,7 @@ class Job:
         )
         self._restore_from = None  # from now on the job goes on from its own newest checkpoint
         self._results.rollback()
-        committers = Committers(self._plan, self._directory.job_id, incarnation.number, self._directory.storage.uri)
+        committers = Committers(self._plan, self._directory.job_id, incarnation.number, self._directory.workspace)
         checkpointer = None
         reading = SourceReading(self._plan, self._settings)
         try:
@@ -161,7 +162,12 @@ class Job:
     def _deploy(self, incarnation: Incarnation, checkpointer: Checkpointer) -> None:
         start = incarnation.start
         allowed = self._settings.start.allow_non_restored_state
-        restore = restore_point(start, self._plan, allowed) if start is not None else {}
+        storage = self._directory.storage
+        restore, origin = {}, None
+        if start is not None:
+            chains = restore_point(start, self._plan, allowed)
+            restore = {slot: carrying(storage, chain) for slot, chain in chains.items()}
+            origin = carrying_origin(storage, origin_of(start.metadata, self._plan))
         if start is not None:
             log.info("job '%s' goes on from checkpoint %d", self._settings.name, start.metadata.checkpoint)
             if start.metadata.final:
@@ -174,6 +180,8 @@ class Job:
         def on_message(message: SlotMessage) -> None:
             if message["type"] in ("durable", "declined"):
                 checkpointer.on_message(message["slot"], message)
+            elif message["type"] == "state":
+                keep(storage, message)
             elif message["type"] == "lost":
                 checkpointer.fail(SlotLostError(f"slot {message['slot']} died"))
             elif message["type"] == "output":
@@ -184,8 +192,8 @@ class Job:
         self._engine.deploy(
             Deployment(
                 self._directory.job_id, self._settings.name, self._plan, incarnation.number, self._restarts.count,
-                self._directory.storage.uri, restore, self._settings.parameters, self._settings.checkpoints.enabled,
-                origin_of(start.metadata, self._plan) if start is not None else None,
+                self._directory.workspace, restore, self._settings.parameters, self._settings.checkpoints.enabled, origin,
+                limit_of(storage),
             ),
             on_message,
         )  # fmt: skip

@@ -35,16 +35,20 @@ _JOB = "_job"
 
 
 class JobDirectory:
-    """A job's checkpoints."""
+    """A job's checkpoints.
 
-    def __init__(self, storage: Storage, job_id: str, job_name: str = "") -> None:
+    :param workspace: where sinks keep files of their own, a path or URI. Beside the checkpoints, unless those are in memory.
+    """
+
+    def __init__(self, storage: Storage, job_id: str, job_name: str = "", workspace: str | None = None) -> None:
         self.storage = storage
+        self.workspace = workspace or storage.uri
         self.job_id = job_id
         self.job_name = job_name
         self.fencing = fencing_of(storage)
 
     @classmethod
-    def open(cls, checkpoints: str | Storage, job_name: str) -> JobDirectory:
+    def open(cls, checkpoints: str | Storage, job_name: str, workspace: str | None = None) -> JobDirectory:
         """The directory of the job of that name below the checkpoint directory, made when it is new.
 
         :raises ConfigurationError: it cannot be made, or not be written to.
@@ -63,7 +67,7 @@ class JobDirectory:
             raise ConfigurationError(
                 f"the checkpoint directory {storage} cannot be made or used: {reason(error)}. Check its path and permissions"
             ) from error
-        return cls(storage, cls._job_id(storage, job_name), job_name)
+        return cls(storage, cls._job_id(storage, job_name), job_name, workspace)
 
     @classmethod
     def find(cls, checkpoints: str | Storage, job_name: str) -> JobDirectory | None:
@@ -92,6 +96,10 @@ class JobDirectory:
     def path(self) -> str:
         """As people write it."""
         return str(self.storage)
+
+    @property
+    def sinks_storage(self) -> Storage:
+        return self.storage if self.workspace == self.storage.uri else open_storage(self.workspace)
 
     def incarnations(self) -> list[int]:
         """All there are, newest first."""

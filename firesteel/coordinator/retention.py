@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from firesteel.common.crashpoints import crash_point
-from firesteel.common.storage import Storage
+from firesteel.common.storage import MemoryStorage, Storage
 from firesteel.coordinator.completed import Completed
 from firesteel.coordinator.lineage import Incarnation
 from firesteel.errors import SupersededError
@@ -36,6 +36,17 @@ class CompletedCheckpoints:
             crash_point("between-drops")
             for file in old.metadata.files() - needed:
                 directory.storage.delete(file)
+        self.dropped_pending()
+
+    def dropped_pending(self) -> None:
+        """Nothing is on its way, so whatever no checkpoint refers to is of one that was dropped. Files wait for the next
+        incarnation, since a slot may still be writing them; in the driver's memory nothing may pile up."""
+        storage, folder = self._incarnation.directory.storage, f"{self._incarnation.folder}/state"
+        if isinstance(storage, MemoryStorage):
+            needed = set().union(*(kept.metadata.files() for kept in self._kept))
+            for name in storage.names(folder):
+                if f"{folder}/{name}" not in needed:
+                    storage.delete(f"{folder}/{name}")
 
     def _remove_leftovers(self) -> None:
         """What older incarnations wrote for checkpoints that never came to be. They are fenced, so none ever will.
@@ -72,7 +83,7 @@ def discard(incarnation: Incarnation) -> None:
         return  # they are the successor's now
     directory = incarnation.directory
     completed = [found for number in directory.incarnations() for found in directory.completed(number)]
-    kept = [found.path for found in completed if found.owes_output()] or _unresolved(directory.storage)
+    kept = [found.path for found in completed if found.owes_output()] or _unresolved(directory.sinks_storage)
     if kept:
         log.warning(
             "the checkpoints in %s are kept although the job was cancelled: %s belongs to output that is neither committed nor "

@@ -103,6 +103,7 @@ class SparkEngine:
             "origin": asdict(deployment.origin) if deployment.origin is not None else None,
             "parameters": dict(deployment.parameters),
             "checkpointing": deployment.checkpointing,
+            "max_state_size": deployment.max_state_size,
             "driver": list(self._control.address),
             "key": self._key.hex(),
             "scratch": self._scratch(),

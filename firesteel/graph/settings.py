@@ -20,6 +20,7 @@ class CheckpointSettings:
     min_pause_ms: int = 0
     tolerable_failures: int | None = None  # in a row; None: any number
     delete_on_cancellation: bool = False
+    max_state_size: int | None = None  # checkpoints are in the driver's memory, if there is no directory
 
     @property
     def enabled(self) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, Protocol
 
 from firesteel.common.conform import conformer
-from firesteel.common.storage import Storage, open_storage
+from firesteel.common.storage import MemoryStorage, Storage, open_storage
 from firesteel.common.typecheck import checker
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.base import Json, ReaderContext, SinkWriter, SourceReader
@@ -55,12 +57,18 @@ class SlotPlace:
     main_classes: bytes = b""  # see graph.shipping
     parameters: dict[str, str] = field(default_factory=dict)  # the job's, for functions
     checkpointing: bool = True  # if not, nobody needs to know what changed
+    max_state_size: int | None = None  # state goes to the driver's memory, and comes from there inside the handles
     now: Callable[[], int] = wall_clock
 
     @cached_property
     def storage(self) -> Storage:
         """Where its state files are."""
-        return open_storage(self.directory)
+        if self.max_state_size is None:
+            return open_storage(self.directory)
+        memory = MemoryStorage()
+        for handle in chain(self.restore, *(self.origin.chains if self.origin is not None else ())):
+            memory.replace(handle["file"], base64.b64decode(handle["data"]))
+        return memory
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,7 @@ class Slot:
             main_classes=main_classes,
             parameters=boot["parameters"],
             checkpointing=boot["checkpointing"],
+            max_state_size=boot["max_state_size"],
         )
         crash_point("slot-restore")
         self._task = SlotTask(unpack_plan(program), place, self.tell)

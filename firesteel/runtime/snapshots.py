@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from firesteel.common.crashpoints import crash_point
-from firesteel.common.storage import Storage
+from firesteel.common.storage import MemoryStorage, Storage
 from firesteel.errors import CheckpointError, SerializationError, SlotLostError
+from firesteel.runtime.whole_state import WholeState
 from firesteel.state.compaction import Compaction
 from firesteel.state.files import NO_GROUP, Delta, StateFileWriter
 from firesteel.state.store import Store, Table
@@ -49,6 +50,7 @@ class Snapshots:
         chain: list[FileHandle],
         main_classes: bytes,
         tell: Tell,
+        max_state_size: int | None = None,
     ) -> None:
         self._storage = storage
         self._folder = f"inc-{incarnation}/state"
@@ -58,7 +60,11 @@ class Snapshots:
         self._base: list[FileHandle] = list(chain)  # the last completed checkpoint's chain
         self._chains: dict[int, list[FileHandle]] = {}
         self._compaction: Compaction | None = None
-        self._compacting = True
+        self._whole: WholeState | None = None
+        if max_state_size is not None:
+            assert isinstance(storage, MemoryStorage)
+            self._whole = WholeState(storage, max_state_size, tell)
+        self._compacting = self._whole is None
         self._broken: Exception | None = None
         self._main_classes = main_classes
         self._lock = threading.Lock()
@@ -125,7 +131,8 @@ class Snapshots:
                 crash_point("slot-before-state-file")
                 self._storage.write(name, data)
                 crash_point("slot-after-state-file")
-                chain = [*chain, writer.handle(name, data, checksum)]
+                delta = writer.handle(name, data, checksum)
+                chain = [*chain, delta] if self._whole is None else self._whole.send(chain, delta, f"{name}.whole")
             with self._lock:
                 self._chains[checkpoint] = chain
         except OSError as error:

@@ -59,9 +59,10 @@ class SlotTask:
             place.incarnation,
             place.slot,
             self.assembly.stores,
-            list(place.restore),
+            [{key: value for key, value in handle.items() if key != "data"} for handle in place.restore],
             place.main_classes,
             tell,
+            place.max_state_size,
         )
 
     # ---- running

@@ -65,6 +65,7 @@ class LocalEngine:
             main_classes=pickle.dumps({}),
             parameters=dict(deployment.parameters),
             checkpointing=deployment.checkpointing,
+            max_state_size=deployment.max_state_size,
             now=self._now,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from pathlib import Path
@@ -22,7 +23,7 @@ from firesteel.coordinator.retention import CompletedCheckpoints, discard
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.file_system import FileSink
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.errors import ConfigurationError, RestoreError, SupersededError
+from firesteel.errors import CheckpointError, ConfigurationError, RestoreError, SupersededError
 from tests.support.local_engine import LocalRun
 from tests.support.s3 import S3Server
 from tests.support.slicing import Sliced
@@ -260,15 +261,17 @@ def check_output(root: Path) -> None:
     assert all(output[total] >= 1 for total in finals.values())
 
 
-@pytest.fixture(params=["local", "s3"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+@pytest.fixture(params=["local", "s3", "memory"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str | Storage:
     if request.param == "local":
         return str(tmp_path / "c")
+    if request.param == "memory":
+        return MemoryStorage()
     server: S3Server = request.getfixturevalue("s3")
     return server.bucket()
 
 
-def test_a_job_that_fails_again_and_again_loses_and_repeats_nothing(place: str, tmp_path: Path) -> None:
+def test_a_job_that_fails_again_and_again_loses_and_repeats_nothing(place: str | Storage, tmp_path: Path) -> None:
     run = LocalRun(program(tmp_path), place, fail_at=(5, 12, 13, 25)).run()
     assert len(run.job.failures) == 4
     assert any(deployment.restore for deployment in run.engine.deployments)
@@ -283,7 +286,7 @@ def test_a_job_that_fails_again_and_again_loses_and_repeats_nothing(place: str, 
 
 
 def test_a_driver_that_is_superseded_while_it_completes_a_checkpoint_commits_nothing(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: str | Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The successor takes over at the worst moment, right before or right after the commit point."""
     for number, after in enumerate((False, True)):
@@ -307,3 +310,38 @@ def test_a_driver_that_is_superseded_while_it_completes_a_checkpoint_commits_not
             with pytest.raises(SupersededError, match="another driver has taken the job over"):
                 LocalRun(program(root), place, name).run()
         check_output(root)
+
+
+def growing(keys: int) -> StreamExecutionEnvironment:
+    """State that grows with every record."""
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).enable_checkpointing(1)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 0))
+    numbers = env.from_source(Sliced(NumberSequenceSource(1, keys), 1000), source_name="numbers")
+    numbers.key_by(lambda n: n).reduce(lambda a, b: a + b).uid("totals").filter(lambda n: n == 0).print()
+    return env
+
+
+def test_state_beyond_the_limit_of_the_drivers_memory_is_declined_with_what_to_do(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    memory = MemoryStorage(limit=50_000)
+    with pytest.raises(CheckpointError) as raised:  # the final checkpoint cannot be left out
+        LocalRun(growing(40_000), memory).run()
+    words = r"its state is [\d.]+ KB, more than the 48.8 KB a slot .*execution.checkpointing.dir.*max_state_size="
+    assert re.search(words, str(raised.value))
+    assert any(re.search(words, record.getMessage()) for record in caplog.records)
+    sizes = [memory.size(f"job/inc-{n}/state/{f}") for n in range(1, 9) for f in memory.names(f"job/inc-{n}/state")]
+    assert all(size <= 50_000 for size in sizes)
+    assert sum(sizes) <= 50_000 * 2 * 2  # of two slots: the last completed checkpoint, and nothing piles up beside it
+
+
+def test_a_checkpoint_in_memory_is_one_file_of_each_slot_however_many_there_were() -> None:
+    memory = MemoryStorage()
+    run = LocalRun(growing(20_000), memory, fail_at=(8,)).run()
+    directory = JobDirectory.open(memory, "job")
+    newest = directory.latest()
+    assert newest is not None
+    assert newest.metadata.checkpoint > 10 and [len(chain) for chain in newest.metadata.state] == [1, 1]
+    assert newest.problem() is None
+    assert all("data" not in handle for chain in newest.metadata.state for handle in chain)
+    assert len(run.job.failures) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from firesteel.common.storage import Storage
 from firesteel.coordinator.collecting import CollectedResults
 from firesteel.coordinator.engine import Deployment, EpochOrder, EpochResult, SlotMessage
 from firesteel.coordinator.job import Job
@@ -37,7 +38,7 @@ class LocalRun:
     """A program run in this process."""
 
     def __init__(
-        self, env: StreamExecutionEnvironment, directory: str, name: str = "job", fail_at: Sequence[int] = ()
+        self, env: StreamExecutionEnvironment, directory: str | Storage, name: str = "job", fail_at: Sequence[int] = ()
     ) -> None:
         plan = env.plan()
         settings = env.settings(name)

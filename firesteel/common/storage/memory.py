@@ -1,4 +1,9 @@
-"""Files in this process's memory: they are gone when it ends."""
+"""Files in this process's memory: they are gone when it ends.
+
+The driver keeps a job's checkpoints in one, if it is told to. Slots have no access to it. What a slot writes it sends to the
+driver (`runtime/whole_state.py`), up to a limit, and what it is to restore comes to it inside the handles
+(`coordinator/carrying.py`).
+"""
 
 from __future__ import annotations
 
@@ -10,11 +15,15 @@ from firesteel.common.storage.base import Storage
 
 
 class MemoryStorage(Storage):
-    """A dictionary of files."""
+    """A dictionary of files.
+
+    :param limit: how many bytes of state each slot may have in a checkpoint here.
+    """
 
     uri = "memory:"  # of no use to another process, and refused there
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = 5 * 1024 * 1024) -> None:
+        self.limit = limit
         self._files: dict[str, bytes] = {}
         self._lock = threading.RLock()
         self._root = ""
@@ -29,7 +38,7 @@ class MemoryStorage(Storage):
         return self._view(self._root + folder)
 
     def _view(self, root: str) -> MemoryStorage:
-        view = MemoryStorage()
+        view = MemoryStorage(self.limit)
         view._files, view._lock, view._root = self._files, self._lock, f"{root}/" if root else ""
         return view
 
@@ -49,11 +58,6 @@ class MemoryStorage(Storage):
 
     def check_writable(self) -> None:
         """It is."""
-
-    def total(self) -> int:
-        """Of all files, in bytes."""
-        with self._lock:
-            return sum(map(len, self._files.values()))
 
     # ---- reading
 
