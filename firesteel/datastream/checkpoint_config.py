@@ -28,6 +28,13 @@ class CheckpointingMode(enum.Enum):
     AT_LEAST_ONCE = 1
 
 
+class CheckpointStorageKind(enum.Enum):
+    """What a configuration file may say about storage."""
+
+    FILESYSTEM = 0
+    JOBMANAGER = 1
+
+
 class CheckpointConfig(Flink1CheckpointConfig):
     """When checkpoints are taken, where they are kept, and how many. Setters return the config, to be chained."""
 
@@ -36,6 +43,8 @@ class CheckpointConfig(Flink1CheckpointConfig):
         self._mode = CheckpointingMode.EXACTLY_ONCE
         self._timeout = 600_000
         self._directory: str | None = None
+        self._max_state_size: int | None = None  # of checkpoints in the driver's memory
+        self._needs_directory = False
         self._retained = 1
         self._min_pause = 0
         self._max_concurrent = 1
@@ -121,16 +130,30 @@ class CheckpointConfig(Flink1CheckpointConfig):
                 f"set_checkpoint_storage() takes a CheckpointStorage, not {storage!r:.200}; for a directory use "
                 f"set_checkpoint_storage_dir(...)"
             )
-        self._directory = storage.checkpoint_path
+        self._directory, self._needs_directory = storage.checkpoint_path, False
+        self._max_state_size = None
+        if isinstance(storage, JobManagerCheckpointStorage):
+            self._max_state_size = storage.get_max_state_size()
         return self
 
-    def get_checkpoint_storage(self) -> CheckpointStorage:
-        return (
-            JobManagerCheckpointStorage() if self._directory is None else FileSystemCheckpointStorage(self._directory)
-        )
+    def get_checkpoint_storage(self) -> CheckpointStorage | None:
+        """None if nothing was chosen: checkpoints are in a temporary directory then, and last as long as the job."""
+        if self._directory is not None:
+            return FileSystemCheckpointStorage(self._directory)
+        return JobManagerCheckpointStorage(None, self._max_state_size) if self._max_state_size is not None else None
+
+    def _choose_storage(self, kind: CheckpointStorageKind) -> CheckpointConfig:
+        """What `execution.checkpointing.storage` says; the directory is a setting of its own."""
+        self._needs_directory = kind is CheckpointStorageKind.FILESYSTEM
+        in_memory = kind is CheckpointStorageKind.JOBMANAGER
+        self._max_state_size = JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE if in_memory else None
+        return self
 
     def set_checkpoint_storage_dir(self, directory: str) -> CheckpointConfig:
-        """Where checkpoints are kept: a directory (or `file://` URI) that every machine of the job can reach."""
+        """Where checkpoints are kept: a path, or a URI of a file system that pyarrow knows (`s3://`, `gs://`, `abfs://`,
+        `hdfs://`). Every machine of the job has to reach it."""
+        if not isinstance(directory, str) or not directory:
+            raise ConfigurationError(f"the checkpoint directory is a path or URI, not {directory!r}")
         self._directory = directory
         return self
 
@@ -200,6 +223,14 @@ class CheckpointConfig(Flink1CheckpointConfig):
     # ----
 
     def settings(self) -> CheckpointSettings:
+        """
+        :raises ConfigurationError: checkpoints are to be in files, and nobody said where.
+        """
+        if self._interval is not None and self._needs_directory and self._directory is None:
+            raise ConfigurationError(
+                "execution.checkpointing.storage is filesystem, and there is no directory for checkpoints. Set "
+                "execution.checkpointing.dir to a path or URI"
+            )
         return CheckpointSettings(
             self._interval,
             self._timeout,
@@ -209,6 +240,7 @@ class CheckpointConfig(Flink1CheckpointConfig):
             self._min_pause,
             None if self._tolerable_failures == _UNLIMITED else self._tolerable_failures,
             self._retention is ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION,
+            self._max_state_size,
         )
 
 

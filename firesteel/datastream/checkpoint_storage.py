@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC
 
+from firesteel.errors import ConfigurationError
+
 __all__ = ["CheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckpointStorage"]
 
 
@@ -18,14 +20,20 @@ class CheckpointStorage(ABC):  # noqa: B024  a base class to recognise storages 
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Checkpoints that last as long as the driver, in its temporary directory: enough to restart from, not to move on.
+    """Checkpoints in the driver's memory, for little state: enough to restart from when something else than the driver
+    dies, and gone with it.
 
-    With a path they are kept there, as with FileSystemCheckpointStorage.
+    A checkpoint is declined when the state of one slot is larger than `max_state_size` (5 MB). The driver holds up to that
+    much for each slot and retained checkpoint, and the one on its way.
+
+    With a path checkpoints are kept there, whole and of any size, as with FileSystemCheckpointStorage.
     """
 
     DEFAULT_MAX_STATE_SIZE = 5 * 1024 * 1024
 
     def __init__(self, checkpoint_path: str | None = None, max_state_size: int | None = None) -> None:
+        if max_state_size is not None and (not isinstance(max_state_size, int) or max_state_size <= 0):
+            raise ConfigurationError(f"max_state_size is a number of bytes above 0, not {max_state_size!r}")
         self.checkpoint_path = checkpoint_path
         self._max_state_size = max_state_size or self.DEFAULT_MAX_STATE_SIZE
 
@@ -33,12 +41,16 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         return self.checkpoint_path
 
     def get_max_state_size(self) -> int:
-        """Accepted, and without effect: state does not pass through the driver's memory."""
+        """How large the state of one slot may be, in bytes."""
         return self._max_state_size
+
+    def __str__(self) -> str:
+        return f"JobManagerCheckpointStorage({self.checkpoint_path or ''}, max_state_size={self._max_state_size})"
 
 
 class FileSystemCheckpointStorage(CheckpointStorage):
-    """Checkpoints in a directory (or `file://` URI) that every machine of the job can reach."""
+    """Checkpoints in a directory: a path, or a URI of a file system that pyarrow knows (`s3://`, `gs://`, `abfs://`,
+    `hdfs://`). Every machine of the job has to reach it."""
 
     MAX_FILE_STATE_THRESHOLD = 1024 * 1024
 
@@ -47,8 +59,13 @@ class FileSystemCheckpointStorage(CheckpointStorage):
     ) -> None:
         if not checkpoint_path:
             raise ValueError("checkpoint_path must not be None or empty")
+        threshold = -1 if file_state_size_threshold is None else file_state_size_threshold
+        if not -1 <= threshold <= self.MAX_FILE_STATE_THRESHOLD:
+            raise ConfigurationError(
+                f"file_state_size_threshold is -1 or a number of bytes up to {self.MAX_FILE_STATE_THRESHOLD}, not {threshold}"
+            )
         self._path = self.checkpoint_path = checkpoint_path
-        self._threshold = -1 if file_state_size_threshold is None else file_state_size_threshold
+        self._threshold = threshold
         self._buffer = write_buffer_size
 
     def get_checkpoint_path(self) -> str:
@@ -61,3 +78,6 @@ class FileSystemCheckpointStorage(CheckpointStorage):
     def get_write_buffer_size(self) -> int:
         """Accepted, and without effect."""
         return self._buffer if self._buffer >= 0 else 4096
+
+    def __str__(self) -> str:
+        return f"FileSystemCheckpointStorage({self._path})"

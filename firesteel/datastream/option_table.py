@@ -25,7 +25,7 @@ from firesteel.common.option import (
     Option,
     choice,
 )
-from firesteel.datastream.checkpoint_config import CheckpointConfig, CheckpointingMode
+from firesteel.datastream.checkpoint_config import CheckpointConfig, CheckpointingMode, CheckpointStorageKind
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from firesteel.datastream.state_backend import state_backend_named
@@ -39,13 +39,6 @@ if TYPE_CHECKING:
 
 PARAMETERS = "pipeline.global-job-parameters"
 STRATEGY = "restart-strategy.type"
-
-
-class _Storage(enum.Enum):
-    """Whether checkpoints outlive the job is decided by whether they have a directory, a setting of its own."""
-
-    FILESYSTEM = 0
-    JOBMANAGER = 1
 
 
 class _ClaimMode(enum.Enum):
@@ -152,8 +145,9 @@ def _checkpointing() -> list[EnvironmentOption]:
     return [
         Option(prefix + "interval", DURATION, "", "From one checkpoint to the next. None: no checkpoints.",
                _checkpoints(lambda c, v: c.set_checkpoint_interval(v))),
-        Option(prefix + "dir", PATH, "", "Where checkpoints are kept, a path or `file://` URI. None: a directory that "
-               "lasts as long as the job.", _checkpoints(lambda c, v: c.set_checkpoint_storage_dir(v)),
+        Option(prefix + "dir", PATH, "", "Where checkpoints are kept: a path, or a URI of a file system that pyarrow knows "
+               "(`s3://`, `gs://`, `abfs://`, `hdfs://`). None: a directory that lasts as long as the job.",
+               _checkpoints(lambda c, v: c.set_checkpoint_storage_dir(v)),
                ("state.checkpoints.dir",)),
         Option(prefix + "num-retained", INTEGER, "1", "How many completed checkpoints are kept.",
                _checkpoints(lambda c, v: c.set_max_retained_checkpoints(v)), ("state.checkpoints.num-retained",)),
@@ -170,8 +164,9 @@ def _checkpointing() -> list[EnvironmentOption]:
                "DELETE_ON_CANCELLATION does that.", _checkpoints(lambda c, v: c.set_externalized_checkpoint_retention(v))),
         Option(prefix + "savepoint-dir", PATH, "", "No effect yet: there are no savepoints.",
                _checkpoints(lambda c, v: c.set_savepoint_dir(v)), ("state.savepoints.dir",)),
-        Option(prefix + "storage", choice(_Storage), "", "Accepted, without effect: a directory is what makes checkpoints "
-               "last.", _nothing, ("state.checkpoint-storage",)),
+        Option(prefix + "storage", choice(CheckpointStorageKind), "", "`filesystem`: in the directory, which has to be set. "
+               "`jobmanager`: in the driver's memory, up to 5 MB for each slot, if there is no directory. By itself: in "
+               "files.", _checkpoints(lambda c, v: c._choose_storage(v)), ("state.checkpoint-storage",)),
         Option(prefix + "incremental", BOOLEAN, "true", "Accepted, without effect: they always are.", _nothing,
                ("state.backend.incremental",)),
         Option(prefix + "max-concurrent-checkpoints", INTEGER, "1", "Accepted, without effect: it is always one.",

@@ -67,14 +67,34 @@ def test_failing_on_errors_is_tolerating_none(config):
 
 
 def test_the_storage_is_a_directory_or_lasts_as_long_as_the_job(config):
-    assert isinstance(config.get_checkpoint_storage(), JobManagerCheckpointStorage)
+    assert config.get_checkpoint_storage() is None
     config.set_checkpoint_storage(FileSystemCheckpointStorage("file:///tmp/c"))
     assert config.get_checkpoint_storage_dir() == "file:///tmp/c"
     storage = config.get_checkpoint_storage()
     assert isinstance(storage, FileSystemCheckpointStorage)
     assert storage.get_checkpoint_path() == "file:///tmp/c"
+    assert (config.settings().directory, config.settings().max_state_size) == ("file:///tmp/c", None)
     config.set_checkpoint_storage(JobManagerCheckpointStorage())
-    assert config.settings().directory is None
+    assert (config.settings().directory, config.settings().max_state_size) == (None, 5 * 1024 * 1024)
+    config.set_checkpoint_storage(JobManagerCheckpointStorage(max_state_size=1000))
+    storage = config.get_checkpoint_storage()
+    assert isinstance(storage, JobManagerCheckpointStorage) and storage.get_max_state_size() == 1000
+    config.set_checkpoint_storage(JobManagerCheckpointStorage("s3://bucket/c"))
+    assert config.get_checkpoint_storage_dir() == "s3://bucket/c"
+
+
+@pytest.mark.parametrize(
+    "create",
+    [
+        lambda: JobManagerCheckpointStorage(max_state_size=0),
+        lambda: JobManagerCheckpointStorage(max_state_size="5 mb"),
+        lambda: FileSystemCheckpointStorage("/tmp/c", 1024 * 1024 + 1),
+        lambda: FileSystemCheckpointStorage("/tmp/c", -2),
+    ],
+)
+def test_bad_sizes_of_storages_are_refused(create):
+    with pytest.raises(ConfigurationError, match="number of bytes"):
+        create()
 
 
 @pytest.mark.parametrize(
@@ -89,6 +109,8 @@ def test_the_storage_is_a_directory_or_lasts_as_long_as_the_job(config):
         ("set_checkpointing_mode", "EXACTLY_ONCE", "CheckpointingMode"),
         ("set_externalized_checkpoint_retention", True, "ExternalizedCheckpointRetention"),
         ("set_checkpoint_storage", "/tmp/c", "set_checkpoint_storage_dir"),
+        ("set_checkpoint_storage_dir", "", "is a path or URI"),
+        ("set_checkpoint_storage_dir", None, "is a path or URI"),
     ],
 )
 def test_bad_values_are_refused(config, setter, value, words):

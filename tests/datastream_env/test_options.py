@@ -157,3 +157,18 @@ def test_what_was_set_in_code_stays_when_the_configuration_does_not_name_it():
     env.configure(Configuration.from_dict({"pipeline.name": "x"}))
     assert env.get_parallelism() == 5
     assert env.settings("job").restart == RestartStrategies.no_restart()
+
+
+def test_the_storage_of_checkpoints_is_files_or_the_drivers_memory():
+    chosen = {"execution.checkpointing.interval": "1 s", "execution.checkpointing.storage": "jobmanager"}
+    settings = with_options(chosen).settings("job").checkpoints
+    assert (settings.directory, settings.max_state_size) == (None, 5 * 1024 * 1024)
+    settings = with_options({**chosen, "execution.checkpointing.dir": "s3://bucket/c"}).settings("job").checkpoints
+    assert settings.directory == "s3://bucket/c"
+    files = with_options({**chosen, "execution.checkpointing.storage": "filesystem"})
+    with pytest.raises(
+        ConfigurationError, match=r"storage is filesystem, and there is no directory .*checkpointing\.dir"
+    ):
+        files.settings("job")
+    files.get_checkpoint_config().set_checkpoint_storage_dir("/tmp/c")
+    assert files.settings("job").checkpoints.directory == "/tmp/c"
