@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pickle
 import queue
-import sys
 import threading
 import uuid
 from collections.abc import Callable
@@ -18,16 +17,14 @@ from typing import Any
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.common.storage import MemoryStorage, Storage
-from firesteel.errors import CheckpointError, SerializationError, SlotLostError
+from firesteel.errors import SerializationError, SlotLostError
+from firesteel.runtime.compacting import Compactor
 from firesteel.runtime.whole_state import WholeState
-from firesteel.state.compaction import Compaction
 from firesteel.state.files import NO_GROUP, Delta, StateFileWriter
 from firesteel.state.store import Store, Table
 
 FileHandle = dict[str, Any]  # {"file": path below the job's directory, "size": bytes, "checksum": hex}
 Tell = Callable[[dict[str, Any]], None]
-
-COMPACT_FILES = 8
 
 
 @dataclass(frozen=True)
@@ -59,14 +56,12 @@ class Snapshots:
         self._tell = tell
         self._base: list[FileHandle] = list(chain)  # the last completed checkpoint's chain
         self._chains: dict[int, list[FileHandle]] = {}
-        self._compaction: Compaction | None = None
+        self._compactor = Compactor(storage, self._folder, slot, main_classes)
         self._whole: WholeState | None = None
         if max_state_size is not None:
             assert isinstance(storage, MemoryStorage)
             self._whole = WholeState(storage, max_state_size, tell)
-        self._compacting = self._whole is None
         self._broken: Exception | None = None
-        self._main_classes = main_classes
         self._lock = threading.Lock()
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._write_all, name="snapshots", daemon=True)
@@ -104,9 +99,7 @@ class Snapshots:
 
     def stop_compaction(self) -> None:
         """End the process that compacts, if there is one. Any thread may call this."""
-        compaction = self._compaction
-        if compaction is not None:
-            compaction.stop()
+        self._compactor.stop()
 
     def _write_all(self) -> None:
         while (work := self._work.get()) is not None:
@@ -124,7 +117,7 @@ class Snapshots:
     def _write(self, checkpoint: int, nonce: str, writer: StateFileWriter | None) -> None:
         try:
             with self._lock:
-                chain = self._compacted(self._base)
+                chain = self._compactor.shortened(self._base)
             if writer is not None:
                 data, checksum = writer.finish()
                 name = f"{self._folder}/slot-{self._slot}-chk-{checkpoint}-{uuid.uuid4().hex}.state"
@@ -139,30 +132,6 @@ class Snapshots:
             self._tell({"type": "declined", "checkpoint": checkpoint, "nonce": nonce, "why": str(error)})
             return
         self._tell({"type": "durable", "checkpoint": checkpoint, "nonce": nonce, "files": chain})
-
-    def _compacted(self, chain: list[FileHandle]) -> list[FileHandle]:
-        """The chain with its beginning replaced by its compaction, if one is ready; starts one when it is long."""
-        if self._compaction is not None:
-            if self._compaction.running():
-                return chain
-            compaction, self._compaction = self._compaction, None
-            try:
-                result = compaction.result()
-            except CheckpointError as error:
-                self._compacting = False  # it would fail again; the chain grows, and the user is told why
-                print(f"firesteel: {error}", file=sys.stderr)  # noqa: T201  forwarded to the driver
-                return chain
-            if chain[: len(compaction.inputs)] == compaction.inputs:
-                return [result, *chain[len(compaction.inputs) :]]
-        if self._compacting and _worth_compacting(chain):
-            output = f"{self._folder}/slot-{self._slot}-base-{uuid.uuid4().hex}.state"
-            self._compaction = Compaction(self._storage, output, list(chain), self._main_classes)
-        return chain
-
-
-def _worth_compacting(chain: list[FileHandle]) -> bool:
-    """When the deltas have grown to the base's size: each byte is then rewritten a few times, however large the state."""
-    return len(chain) >= COMPACT_FILES and sum(f["size"] for f in chain[1:]) >= chain[0]["size"]
 
 
 def _add(writer: StateFileWriter, delta: Delta) -> None:

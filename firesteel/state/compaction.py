@@ -7,8 +7,10 @@ carries the slot's import path and the user's main classes, because state may ho
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -24,7 +26,7 @@ class Compaction:
     """A running compaction."""
 
     def __init__(self, storage: Storage, output: str, inputs: list[dict[str, Any]], main_classes: bytes) -> None:
-        self.inputs = inputs
+        self.inputs, self.output = inputs, output
         order = {
             "storage": storage.uri,
             "output": output,
@@ -40,8 +42,9 @@ class Compaction:
             stderr=subprocess.PIPE,
         )
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(order).encode())
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it is dead already, and result() will say so
+            self._process.stdin.write(json.dumps(order).encode())
+            self._process.stdin.close()
         self._process.stdin = None  # communicate() would flush it
 
     def running(self) -> bool:
@@ -54,15 +57,21 @@ class Compaction:
         """
         answer, complaint = self._process.communicate()
         if self._process.returncode != 0:
-            raise CheckpointError(
-                f"compacting {len(self.inputs)} state files failed: {complaint.decode()[-2000:].strip()}"
-            )
+            why = complaint.decode(errors="replace")[-2000:].strip()
+            raise CheckpointError(f"{_how_it_ended(self._process.returncode)}{': ' if why else ''}{why}")
         handle: dict[str, Any] = json.loads(answer)
         return handle
 
     def stop(self) -> None:
         self._process.kill()
         self._process.wait()
+
+
+def _how_it_ended(code: int) -> str:
+    if code > 0:
+        return f"it ended with exit status {code}"
+    names = {number.value: number.name for number in signal.Signals}
+    return f"it was killed by {names.get(-code, f'signal {-code}')}"
 
 
 def compact(storage: Storage, output: str, inputs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from firesteel.common.storage import LocalStorage
 from firesteel.errors import SlotLostError
 from firesteel.graph.keys import KeyGroups
 from firesteel.graph.shipping import pack_main_classes
+from firesteel.runtime.compacting import COMPACT_FILES
 from firesteel.runtime.keyed_state import KeyedState
-from firesteel.runtime.snapshots import COMPACT_FILES, KeyedStore, Snapshots
+from firesteel.runtime.snapshots import KeyedStore, Snapshots
 from firesteel.state.compaction import compact
 from firesteel.state.files import NO_GROUP, UNION, StateFile
 from firesteel.state.hashmap import HashMapStore
@@ -59,8 +60,9 @@ def test_long_chains_are_compacted_in_the_background(tmp_path: Path) -> None:
         if number % 3 == 0:
             slot.table.delete((number * 7) % 50)
         chain = slot.checkpoint(number)
-        if number > COMPACT_FILES and slot.snapshots._compaction is not None:
-            slot.snapshots._compaction._process.wait(30)  # so that the next checkpoint finds it done
+        compaction = slot.snapshots._compactor._running
+        if compaction is not None:
+            compaction._process.wait(30)  # so that the next checkpoint finds it done
     assert len(chain) <= COMPACT_FILES + 3
     assert slot.restored(chain) == dict(slot.table.scan())
     slot.snapshots.close()

@@ -1,0 +1,101 @@
+"""A slot's chain stays short although compacting processes are killed, and it says once what keeps one from working."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firesteel.runtime.compacting import COMPACT_FILES, Compactor
+from firesteel.state.compaction import Compaction
+from firesteel.state.files import Delta, StateFile, StateFileWriter
+
+
+class Chain:
+    """A chain of state files that grows, its compactor, and the time."""
+
+    def __init__(self, directory: Path, files: int = COMPACT_FILES) -> None:
+        self.directory, self.now = directory, 100.0
+        self.compactor = Compactor(str(directory), "", 3, pickle.dumps({}), clock=lambda: self.now)
+        self.files = [self.write(number) for number in range(files)]
+
+    def write(self, number: int) -> dict[str, Any]:
+        writer = StateFileWriter(0, number)
+        writer.add(Delta("op", "last", "value", 1, [number % 5], [number], []))
+        data, checksum = writer.finish()
+        (self.directory / f"d{number}").write_bytes(data)
+        return writer.handle(f"d{number}", data, checksum)
+
+    def started(self) -> Compaction | None:
+        assert self.compactor.shortened(self.files) == self.files
+        return self.compactor._running
+
+    def ended(self, compaction: Compaction) -> list[dict[str, Any]]:
+        compaction._process.wait(30)
+        return self.compactor.shortened(self.files)
+
+    def values(self, chain: list[dict[str, Any]]) -> dict[Any, Any]:
+        found: dict[Any, Any] = {}
+        for handle in chain:
+            with StateFile(str(self.directory / handle["file"]), handle["checksum"]) as file:
+                for delta in file.deltas():
+                    found.update(zip(delta.keys, delta.values, strict=True))
+        return found
+
+
+def test_a_killed_compaction_is_tried_again_after_a_while(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chain = Chain(tmp_path)
+    first = chain.started()
+    assert first is not None
+    os.kill(first._process.pid, signal.SIGKILL)
+    assert chain.ended(first) == chain.files  # they are as good as before
+    said = capsys.readouterr().err
+    assert "slot 3 failed: it was killed by SIGKILL" in said and "tried again in 1 s" in said
+    assert chain.started() is None
+    chain.now += 1
+    second = chain.started()
+    assert second is not None
+    (compacted,) = chain.ended(second)
+    assert chain.values([compacted]) == chain.values(chain.files)
+    assert capsys.readouterr().err == ""
+
+
+def test_one_that_is_killed_before_it_reads_its_order_is_no_reason_to_decline_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    chain = Chain(tmp_path)
+    chain.files = [{**handle, "comment": "x" * 100_000} for handle in chain.files]  # more than a pipe holds
+    compaction = chain.started()
+    assert compaction is not None
+    assert chain.ended(compaction) == chain.files
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    chain.now += 1
+    assert chain.started() is None
+
+
+def test_a_broken_file_is_named_once_and_looked_at_less_and_less_often(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chain = Chain(tmp_path)
+    intact = (tmp_path / "d2").read_bytes()
+    (tmp_path / "d2").write_bytes(intact[:-1])
+    for pause in (1, 2, 4):
+        compaction = chain.started()
+        assert compaction is not None
+        assert chain.ended(compaction) == chain.files
+        chain.now += pause - 0.1
+        assert chain.started() is None
+        chain.now += 0.1
+        chain.files.append(chain.write(len(chain.files)))
+    said = capsys.readouterr().err
+    assert said.count("it ended with exit status 1") == 1 and str(tmp_path / "d2") in said
+    (tmp_path / "d2").write_bytes(intact)
+    compaction = chain.started()
+    assert compaction is not None
+    assert len(chain.ended(compaction)) == 1
+    assert len(list(tmp_path.glob("slot-3-base-*"))) == 1  # nothing is left of those that failed
