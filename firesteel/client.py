@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
 import threading
@@ -17,6 +18,7 @@ from firesteel.common.job_status import JobStatus
 from firesteel.common.storage import MemoryStorage
 from firesteel.connectors.base import PrepareContext
 from firesteel.coordinator.collecting import CollectedResults
+from firesteel.coordinator.driver_lock import DriverLock
 from firesteel.coordinator.job import Job
 from firesteel.coordinator.lineage import JobDirectory
 from firesteel.coordinator.progress import Progress
@@ -45,31 +47,28 @@ class RunningJob(JobClient):
         self._collected = CollectedResults()
         self.results = self._collected.queue
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        check_start(settings)
-        self._engine = SparkEngine(plan, settings)  # first: it refuses what cannot run before anything is written
-        try:
-            directory = self._directory(settings)
-            plan = prepared(plan, directory.workspace, self._temporary is None, self._engine)
-        except BaseException:
-            self._release()
-            raise
+        with contextlib.ExitStack() as opened:  # closed again if something refuses to start, and else when the job ends
+            lock = opened.enter_context(DriverLock())
+            where = checkpoints = settings.checkpoints.directory if settings.checkpoints.enabled else None
+            temporary = None
+            if where is None:
+                where = temporary = opened.enter_context(tempfile.TemporaryDirectory(prefix="firesteel-job-"))
+            existing = JobDirectory.find(where, settings.name)
+            if existing is not None and not settings.start.take_over:
+                lock.acquire(existing)  # first of all, so that a second driver is told at once
+            check_start(plan, settings)
+            self._engine = SparkEngine(plan, settings)  # it refuses what cannot run before anything is written
+            opened.callback(self._engine.close)
+            directory = JobDirectory.open(_memory(settings) or where, settings.name, temporary)
+            if not lock.held:
+                lock.acquire(directory, take_over=settings.start.take_over)  # the program has been found to fit
+            plan = prepared(plan, directory.workspace, checkpoints is not None, self._engine)
+            self._opened = opened.pop_all()
         self._job_id = JobID(directory.job_id)
         self.job = Job(plan, settings, directory, self._engine, self._collected, self.progress, _print)
         self._started = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"job {settings.name}", daemon=True)
         self._thread.start()
-
-    def _directory(self, settings: JobSettings) -> JobDirectory:
-        """Where checkpoints go: to the given directory, or to memory or one that last as long as the job."""
-        checkpoints = settings.checkpoints
-        if checkpoints.enabled and checkpoints.directory is not None:
-            return JobDirectory.open(checkpoints.directory, settings.name)
-        self._temporary = tempfile.TemporaryDirectory(prefix="firesteel-job-")
-        if checkpoints.enabled and checkpoints.max_state_size is not None:
-            memory = MemoryStorage(checkpoints.max_state_size)
-            return JobDirectory.open(memory, settings.name, self._temporary.name)
-        return JobDirectory.open(self._temporary.name, settings.name)
 
     def _run(self) -> None:
         failure: BaseException | None = None
@@ -78,18 +77,13 @@ class RunningJob(JobClient):
         except BaseException as error:  # noqa: BLE001  it reaches whoever waits for the result
             failure = error
         finally:
-            self._release()
+            self._opened.close()
         if failure is None:
             took = int((time.monotonic() - self._started) * 1000)
             self._result.set_result(JobExecutionResult(self._job_id, took, {}))
         else:
             self._result.set_exception(failure)
         self.results.put(END)
-
-    def _release(self) -> None:
-        self._engine.close()
-        if self._temporary is not None:
-            self._temporary.cleanup()
 
     def get_job_id(self) -> JobID:
         return self._job_id
@@ -125,6 +119,14 @@ class RunningJob(JobClient):
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
         return _unsupported()
+
+
+def _memory(settings: JobSettings) -> MemoryStorage | None:
+    """Where checkpoints go that are to last as long as the driver; None: to files."""
+    checkpoints = settings.checkpoints
+    if not checkpoints.enabled or checkpoints.directory is not None or checkpoints.max_state_size is None:
+        return None
+    return MemoryStorage(checkpoints.max_state_size)
 
 
 def prepared(plan: JobPlan, directory: str, lasting: bool, engine: SparkEngine) -> JobPlan:

@@ -11,6 +11,10 @@ class ConfigurationError(FiresteelError):
     """A setting, session or environment that a job cannot run with."""
 
 
+class JobRunningError(ConfigurationError):
+    """Another driver runs this job, and was not to be replaced."""
+
+
 class GraphError(FiresteelError):
     """A program that cannot become a job: found while it is being built, before anything runs."""
 

@@ -32,6 +32,9 @@ def add_to(commands: Any) -> None:
         "-n", "--allow-non-restored-state", "--allowNonRestoredState", dest="allow_non_restored_state",
         action="store_true", help="give up state of operators that the program does not have any more",
     )  # fmt: skip
+    parser.add_argument(
+        "--take-over", action="store_true", help="start even if another driver runs the job, which then has to end"
+    )
     parser.add_argument("-p", "--parallelism", metavar="n", help="subtasks of an operator (parallelism.default)")
     parser.add_argument("--master", metavar="url", help="the Spark master, such as local[4] (spark.master)")
     add_definitions(parser)

@@ -68,4 +68,6 @@ def _short_forms(given: argparse.Namespace) -> Layer:
         settings["execution.state-recovery.ignore-unclaimed-state"] = Setting("true", "-n")
     if given.resume:
         settings["firesteel.resume"] = Setting("true", "--resume")
+    if given.take_over:
+        settings["firesteel.take-over"] = Setting("true", "--take-over")
     return settings

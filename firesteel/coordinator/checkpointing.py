@@ -240,9 +240,7 @@ def given_up(start: Completed | None, plan: JobPlan) -> list[str]:
     """Operators that had state once and are not in the program any more."""
     if start is None:
         return []
-    now = operator_infos(plan)
-    gone = [uid for uid in start.metadata.operators if uid not in now and _has_state(uid, start.metadata)]
-    return sorted({*start.metadata.given_up, *gone})
+    return sorted({*start.metadata.given_up, *_without_operator(start, plan)})
 
 
 def _has_state(uid: str, metadata: CheckpointMetadata) -> bool:
@@ -256,6 +254,17 @@ def restore_point(
 
     Operator state may be another subtask's than it was; see origin.py.
 
+    :raises RestoreError: it does not fit, see `check_fits`.
+    """
+    check_fits(start, plan, allow_non_restored_state)
+    for uid, name in _without_operator(start, plan).items():
+        log.warning("the state of operator '%s' (uid %s) is given up: it is not in the program", name, uid)
+    return {slot: list(chain) for slot, chain in enumerate(start.metadata.state)}
+
+
+def check_fits(start: Completed, plan: JobPlan, allow_non_restored_state: bool = False) -> None:
+    """Check that the program can go on from a checkpoint, changing nothing.
+
     :raises RestoreError: operators with state are gone, or the parallelism of one with keyed state changed.
     """
     metadata, now = start.metadata, operator_infos(plan)
@@ -266,16 +275,18 @@ def restore_point(
                 f"ran without it. Give it another uid(...), with which it starts without state, or start from a checkpoint "
                 f"from before that"
             )
+    gone = _without_operator(start, plan)
+    if gone and not allow_non_restored_state:
+        lost = ", ".join(f"'{name}' (uid {uid})" for uid, name in gone.items())
+        new = ", ".join(f"'{info.name}' (uid {uid})" for uid, info in now.items() if uid not in metadata.operators)
+        raise RestoreError(
+            f"checkpoint {start.path} of job '{metadata.job_name}' holds state of operators that are not in the program, and "
+            f"would be lost: {lost}. The program's operators that are new to it: {new or 'none'}. If this is another program, "
+            f"give it another name; if operators were renamed or moved, give them the uid(...) that they had; or give that "
+            f"state up with --allow-non-restored-state"
+        )
     for uid, before in metadata.operators.items():
         after = now.get(uid)
-        if after is None and _has_state(uid, metadata):
-            if not allow_non_restored_state:
-                raise RestoreError(
-                    f"checkpoint {start.path} holds state of operator '{before.name}' (uid {uid}), which is not in the program "
-                    f"any more: it would be lost. Give operators a uid(...) so that they keep their state when the program "
-                    f"changes, or give that state up with --allow-non-restored-state"
-                )
-            log.warning("the state of operator '%s' (uid %s) is given up: it is not in the program", before.name, uid)
         if (
             after is not None
             and before.keyed
@@ -286,4 +297,9 @@ def restore_point(
                 f"'{before.name}' (uid {uid}), and the program has {after.parallelism} (maximum {after.max_parallelism}); a "
                 f"checkpoint is restored with the same in this version"
             )
-    return {slot: list(chain) for slot, chain in enumerate(metadata.state)}
+
+
+def _without_operator(start: Completed, plan: JobPlan) -> dict[str, str]:
+    """uid -> name of operators that have state in a checkpoint and are not in the program."""
+    metadata, now = start.metadata, {operator.uid for operator in plan.operators}
+    return {uid: info.name for uid, info in metadata.operators.items() if uid not in now and _has_state(uid, metadata)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.connectors.base import Committer, CommitterContext, Json
@@ -30,9 +30,10 @@ class Committers:
                 if committer is not None:
                     self._committers[operator.uid] = committer
 
-    def unknown(self, committables: Committables) -> list[str]:
-        """Sinks that have something to commit but are not in the program any more."""
-        return [uid for uid, items in committables.items() if items and uid not in self._committers]
+    @property
+    def uids(self) -> Collection[str]:
+        """The sinks that can commit."""
+        return self._committers.keys()
 
     def commit(
         self, checkpoint: int, committables: Committables, abandoned: threading.Event, check: Callable[[], None]

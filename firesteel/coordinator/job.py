@@ -23,7 +23,8 @@ from firesteel.coordinator.progress import Progress
 from firesteel.coordinator.reading import SourceReading
 from firesteel.coordinator.restarts import Restarts
 from firesteel.coordinator.retention import discard, drop_abandoned
-from firesteel.errors import FiresteelError, JobCancelledError, RestoreError, SlotLostError
+from firesteel.coordinator.starting import check_output
+from firesteel.errors import FiresteelError, JobCancelledError, SlotLostError
 from firesteel.graph.guarantee import Level, end_to_end
 from firesteel.graph.plan import JobPlan
 from firesteel.graph.settings import JobSettings
@@ -107,6 +108,8 @@ class Job:
     def _run_incarnation(self) -> None:
         """Recovery in the order that makes it safe: claim, commit, sweep, and only then start slots."""
         self._check_cancelled()
+        if self._incarnation is not None:
+            self._incarnation.check()  # somebody may have taken over while this driver waited to restart
         incarnation = self._incarnation = self._directory.claim(
             self._restore_from, leave_output=self._settings.start.allow_non_restored_state
         )
@@ -143,14 +146,9 @@ class Job:
     def _recover(self, incarnation: Incarnation, committers: Committers) -> None:
         start = incarnation.start
         if start is not None and not start.confirmed:
-            gone = committers.unknown(start.metadata.committables)
-            if gone and not self._settings.start.allow_non_restored_state:
-                raise RestoreError(
-                    f"checkpoint {start.path} holds output of the sinks {', '.join(gone)} that is not committed yet, and the "
-                    f"program does not have them any more: it would be lost. Run the program with them once more, or give it "
-                    f"up with --allow-non-restored-state"
-                )
-            committables = {uid: items for uid, items in start.metadata.committables.items() if uid not in gone}
+            if not self._settings.start.allow_non_restored_state:
+                check_output(start, committers.uids)
+            committables = {uid: items for uid, items in start.metadata.committables.items() if uid in committers.uids}
             if not committers.commit(start.metadata.checkpoint, committables, self._cancelled, incarnation.check):
                 raise JobCancelledError("cancelled while committing")
             crash_point("recovery-before-confirm")

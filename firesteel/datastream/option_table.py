@@ -196,6 +196,8 @@ def _starting() -> list[EnvironmentOption]:
                _claim_mode, ("execution.savepoint-restore-mode",)),
         Option("firesteel.resume", BOOLEAN, "false", "Refuse to start without a checkpoint of the job to go on from "
                "(`run --resume`).", _start(must_resume=_same)),
+        Option("firesteel.take-over", BOOLEAN, "false", "Start even if another driver runs the job, which then has to end "
+               "(`run --take-over`). Otherwise a second driver is refused.", _start(take_over=_same)),
     ]  # fmt: skip
 
 

@@ -19,8 +19,9 @@ import stat
 import tempfile
 import threading
 import time
-import weakref
 from pathlib import Path
+
+from firesteel.common.file_lock import FileLock
 
 _PATTERN = re.compile(r"firesteel-\d+-[0-9a-f]{8}")
 _LOCK = "lock"
@@ -33,11 +34,9 @@ _SOCKET_ROOM = 28
 class ScratchDir:
     """A directory of mode 0700 that this process owns; `create` it, `remove` it."""
 
-    def __init__(self, path: Path, lock_fd: int) -> None:
+    def __init__(self, path: Path, lock: FileLock) -> None:
         self.path = path
-        self._lock_fd = lock_fd
-        self._owner = os.getpid()
-        _in_this_process.add(self)
+        self._lock = lock
 
     @classmethod
     def create(cls, base: Path | None = None) -> ScratchDir:
@@ -48,14 +47,14 @@ class ScratchDir:
         unborn = Path(tempfile.mkdtemp(prefix=".firesteel-new-", dir=base))
         lock_fd = os.open(unborn / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock = FileLock(lock_fd)
             path = base / f"firesteel-{os.getpid()}-{secrets.token_hex(4)}"
             unborn.rename(path)
         except BaseException:
             os.close(lock_fd)
             shutil.rmtree(unborn, ignore_errors=True)
             raise
-        return cls(path, lock_fd)
+        return cls(path, lock)
 
     def subdir(self, name: str) -> Path:
         """A directory of that name inside, made if need be."""
@@ -70,30 +69,13 @@ class ScratchDir:
         seconds. What is left after that is swept by the next driver. In a forked child this does nothing: the
         directory is the parent's.
         """
-        if self._lock_fd < 0 or os.getpid() != self._owner:
+        if not self._lock.held:
             return not self.path.exists()
         deadline = time.monotonic() + patience
         while not (gone := _delete(self.path)) and time.monotonic() < deadline:
             threading.Event().wait(0.02)
-        self._close_lock()
+        self._lock.release()
         return gone
-
-    def _close_lock(self) -> None:
-        if self._lock_fd >= 0:
-            os.close(self._lock_fd)
-            self._lock_fd = -1
-
-
-_in_this_process: weakref.WeakSet[ScratchDir] = weakref.WeakSet()
-
-
-def _close_inherited_locks() -> None:
-    # CLOEXEC covers children that exec. One that is only forked would hold the lock after its parent's death.
-    for scratch in list(_in_this_process):
-        scratch._close_lock()
-
-
-os.register_at_fork(after_in_child=_close_inherited_locks)
 
 
 def default_base() -> Path:

@@ -34,6 +34,7 @@ class StartSettings:
     restore_from: str | None = None  # a checkpoint's directory or _metadata file, of this or of any other job
     allow_non_restored_state: bool = False  # state of operators that the program does not have any more is given up
     must_resume: bool = False  # the job has to have a checkpoint: it is an error if it would start from nothing
+    take_over: bool = False  # even if another driver runs the job, which then has to end
 
 
 @dataclass(frozen=True)

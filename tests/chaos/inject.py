@@ -177,7 +177,7 @@ class Injector:
             self._pause()
             sleeper.process.send_signal(signal.SIGSTOP)
         life.points.disarm()
-        life.start()
+        life.start(take_over=True)
         life.recover(before)
         sleeper.process.send_signal(signal.SIGCONT)
         self._bury(sleeper)

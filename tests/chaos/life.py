@@ -90,9 +90,11 @@ class Life:
         given = {"kind": self.kind, "home": home, "checkpoints": home / "checkpoints", **self.options}
         return [part for name, value in given.items() if value is not None for part in (f"--{name}", str(value))]
 
-    def start(self) -> Driver:
+    def start(self, *, take_over: bool = False) -> Driver:
         log = self.home / f"driver-{len(self.drivers) + 1}.log"
         environment = {"TMPDIR": str(self.tmp), **self.points.environment(), **self.environment}
+        if take_over:
+            environment["FIRESTEEL_TAKE_OVER"] = "true"
         driver = Driver(self.command(), self.home, log, environment)
         self.drivers.append(driver)
         return driver

@@ -78,7 +78,7 @@ def test_without_fencing_a_driver_that_wakes_late_repeats_output(start: Callable
     before = life.incarnation()
     _crash(life, "before-metadata", 1, "stop")
     sleeper = life.driver
-    life.start()
+    life.start(take_over=True)
     life.recover(before)
     sleeper.process.send_signal(signal.SIGCONT)
 

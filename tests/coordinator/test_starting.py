@@ -270,7 +270,8 @@ def test_what_is_no_checkpoint_is_refused_before_anything_is_claimed(tmp_path: P
             locate(location if ":" in location else str(tmp_path / location))
         with pytest.raises(FiresteelError, match=words):
             check_start(
-                settings(tmp_path / "c", restore_from=location if ":" in location else str(tmp_path / location))
+                program().plan(),
+                settings(tmp_path / "c", restore_from=location if ":" in location else str(tmp_path / location)),
             )
     assert directory.incarnations() == [1]
 
@@ -281,19 +282,21 @@ def settings(root: Path, **start: Any) -> JobSettings:
 
 def test_a_job_that_must_resume_needs_a_checkpoint_and_makes_no_directory(tmp_path: Path) -> None:
     with pytest.raises(RestoreError, match="cannot resume: it has no checkpoint in"):
-        check_start(settings(tmp_path / "none", must_resume=True))
+        check_start(program().plan(), settings(tmp_path / "none", must_resume=True))
     assert not (tmp_path / "none").exists()
     with pytest.raises(ConfigurationError, match="it has no checkpoint directory"):
-        check_start(JobSettings("job", CheckpointSettings(1000), start=StartSettings(must_resume=True)))
+        check_start(
+            program().plan(), JobSettings("job", CheckpointSettings(1000), start=StartSettings(must_resume=True))
+        )
     with pytest.raises(ConfigurationError, match="it has no checkpoint interval"):
-        check_start(JobSettings("job", start=StartSettings(must_resume=True)))
+        check_start(program().plan(), JobSettings("job", start=StartSettings(must_resume=True)))
     with pytest.raises(ConfigurationError, match="cannot do both"):
-        check_start(settings(tmp_path, restore_from="x", must_resume=True))
+        check_start(program().plan(), settings(tmp_path, restore_from="x", must_resume=True))
     incarnation = JobDirectory.open(str(tmp_path), "job").claim()
     with pytest.raises(RestoreError, match="cannot resume"):
-        check_start(settings(tmp_path, must_resume=True))
+        check_start(program().plan(), settings(tmp_path, must_resume=True))
     checkpoint(incarnation, 1)
-    check_start(settings(tmp_path, must_resume=True))
+    check_start(program().plan(), settings(tmp_path, must_resume=True))
 
 
 def test_a_driver_that_was_replaced_cannot_take_away_what_its_successor_went_back_to(tmp_path: Path) -> None:

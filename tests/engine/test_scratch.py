@@ -41,7 +41,7 @@ def owner(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
 def dead_directory(base: Path) -> Path:
     directory = ScratchDir.create(base)
     (directory.path / "left").write_text("over")
-    directory._close_lock()  # what the kernel does when the owner dies
+    directory._lock.release()  # what the kernel does when the owner dies
     return directory.path
 
 
@@ -93,7 +93,7 @@ def test_children_of_the_owner_do_not_keep_its_lock(tmp_path: Path) -> None:
     there.close()
     try:
         assert here.recv(6) == b"forked"
-        directory._close_lock()
+        directory._lock.release()
         assert sweep_stale(tmp_path) == [directory.path]
     finally:
         here.close()

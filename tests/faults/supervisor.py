@@ -70,7 +70,9 @@ def _default_sigint() -> None:
 class Driver:
     """One start of the job."""
 
-    def __init__(self, arena: Arena, number: int, options: dict[str, Any], crash: str | None, once: str | None) -> None:
+    def __init__(
+        self, arena: Arena, number: int, options: dict[str, Any], crash: str | None, once: str | None, take_over: bool
+    ) -> None:
         self.arena = arena
         command = [sys.executable, str(JOB), "--out", str(arena.out)]
         for name, value in options.items():
@@ -84,6 +86,8 @@ class Driver:
             "PYTHONPATH": str(REPOSITORY),
             "JAVA_TOOL_OPTIONS": java_options(),
         }
+        if take_over:
+            environment["FIRESTEEL_TAKE_OVER"] = "true"
         if crash is not None:
             environment["FIRESTEEL_CRASH"] = crash
         if once is not None:
@@ -176,8 +180,10 @@ class Arena:
             "rate": RATE,
         }
 
-    def start(self, crash: str | None = None, *, once: str | None = None, **options: Any) -> Driver:
-        driver = Driver(self, len(self.drivers) + 1, {**self.options, **options}, crash, once)
+    def start(
+        self, crash: str | None = None, *, once: str | None = None, take_over: bool = False, **options: Any
+    ) -> Driver:
+        driver = Driver(self, len(self.drivers) + 1, {**self.options, **options}, crash, once, take_over)
         self.drivers.append(driver)
         return driver
 

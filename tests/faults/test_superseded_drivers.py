@@ -10,7 +10,7 @@ from tests.faults.supervisor import Arena, Driver, wait_until
 
 
 def _stopped_at(arena: Arena, point: str) -> Driver:
-    driver = arena.start(f"{point}:stop")
+    driver = arena.start(f"{point}:stop", take_over=True)
     driver.wait_stopped()
     return driver
 
@@ -34,11 +34,11 @@ def test_drivers_that_wake_after_their_successor_has_finished_change_nothing(are
     for point in ("before-metadata:2", "after-rename:2"):
         zombies[point] = _stopped_at(arena, point)
     before = arena.newest_incarnation()
-    anywhere = arena.start()
+    anywhere = arena.start(take_over=True)
     arena.wait_checkpoint(anywhere, after=before)
     anywhere.signal(signal.SIGSTOP)
     zombies["anywhere"] = anywhere
-    successor = arena.start()
+    successor = arena.start(take_over=True)
     assert successor.wait() == 0, successor.said()
     oracle.check_output(arena.out, 6000, arena.options["keys"])
     result = oracle.contents(arena.out)
@@ -50,11 +50,10 @@ def test_drivers_that_wake_after_their_successor_has_finished_change_nothing(are
 
 def test_drivers_that_wake_from_their_recovery_do_not_harm_their_successor(arena: Arena) -> None:
     """The successor is killed afterwards: harm to its checkpoints would show when they are needed."""
-    arena.options["records"] = 9000
     arena.start_and_crash("after-rename:3")
     zombies = {point: _stopped_at(arena, point) for point in ("after-claim:1", "recovery-before-confirm:1")}
     before = arena.newest_incarnation()
-    successor = arena.start()
+    successor = arena.start(take_over=True, rate=100)  # it must not end before the zombies have
     arena.wait_checkpoint(successor, after=before)
     wait_until(lambda: len(arena.completed()) == 1, "the successor to drop the checkpoint it started from")
     _wake(zombies)

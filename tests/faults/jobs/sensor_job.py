@@ -56,6 +56,7 @@ def arguments(given=None):
     parser.add_argument("--retained", type=int, default=1)
     parser.add_argument("--attempts", type=int, default=10)
     parser.add_argument("--name", default="sensor")
+    parser.add_argument("--uid", default="sums")
     parser.add_argument("--die-while-writing", action="store_true")
     parser.add_argument("--cancel-on-stdin", action="store_true")
     return parser.parse_args(given)
@@ -79,7 +80,8 @@ def program(args):
 
     numbers = env.from_source(NumberSequenceSource(0, args.records - 1, rate_per_second=args.rate), None, "numbers")
     numbers.sink_to(sink("numbers"))
-    numbers.key_by(lambda number: number % keys).process(CountAndSum(args.die_while_writing)).sink_to(sink("sums"))
+    sums = numbers.key_by(lambda number: number % keys).process(CountAndSum(args.die_while_writing)).uid(args.uid)
+    sums.sink_to(sink("sums"))
     return env
 
 
