@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from firesteel.common.durable import remove_file, sync_directory
+from firesteel.common.durable import naming, remove_file, sync_directory
 from firesteel.connectors.base import Json, SinkWriter, WriterContext
 from firesteel.connectors.file_bulk import BulkWriterFactory
 from firesteel.connectors.file_sink_buckets import BucketAssigner, check_bucket
@@ -41,22 +42,25 @@ class PartFile:
             raise
 
     def add(self, values: Sequence[Any], now: int) -> None:
-        self._writer.add_elements(values)
+        with naming(self.temporary):
+            self._writer.add_elements(values)
         self._updated = now
 
     def finish(self, *, synced: bool) -> int:
         """End the file; its size."""
-        self._writer.finish()
-        self._file.flush()
-        size = self._file.tell()
-        if synced:
-            os.fsync(self._file.fileno())
-        self._file.close()
+        with naming(self.temporary):
+            self._writer.finish()
+            self._file.flush()
+            size = self._file.tell()
+            if synced:
+                os.fsync(self._file.fileno())
+            self._file.close()
         return size
 
     def discard(self) -> None:
         self._writer.discard()
-        self._file.close()
+        with contextlib.suppress(OSError):  # there may be no room for what is still in its buffer
+            self._file.close()
         remove_file(self.temporary)
 
     def get_bucket_id(self) -> str:

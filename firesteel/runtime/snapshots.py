@@ -141,18 +141,30 @@ def _add(writer: StateFileWriter, delta: Delta) -> None:
     try:
         writer.add(delta)
     except Exception as error:
-        for what in (*delta.values, *delta.keys):
-            try:
-                pickle.dumps(what)
-            except Exception:  # noqa: BLE001  whatever pickling raises, this is the culprit
-                value = f"{what!r:.200} of type {type(what).__qualname__}"
-                break
-        else:
-            value = "a value"
         raise SerializationError(
-            f"{delta.kind} state {delta.name!r} of operator {delta.uid} holds {value}, which cannot be part of a checkpoint "
-            f"because it cannot be pickled: {error}. Keep such objects in attributes of the function, made in open()"
+            f"{delta.kind} state {delta.name!r} of operator {delta.uid} holds {_culprit(delta)}, which cannot be part of a "
+            f"checkpoint because it cannot be pickled: {error}. Keep such objects in attributes of the function, made in "
+            f"open(), and classes of keys and values at the top level of a module"
         ) from error
+
+
+def _culprit(delta: Delta) -> str:
+    """What of it cannot be pickled, and where it is."""
+    for key, value in zip(delta.keys, delta.values, strict=True):
+        if not _picklable(value):
+            return f"{value!r:.200} of type {type(value).__qualname__} under the key {key!r:.200}"
+    for key in (*delta.keys, *delta.deleted):
+        if not _picklable(key):
+            return f"the key {key!r:.200} of type {type(key).__qualname__}"
+    return "a value"
+
+
+def _picklable(what: Any) -> bool:
+    try:
+        pickle.dumps(what)
+    except Exception:  # noqa: BLE001  whatever pickling raises, this is the culprit
+        return False
+    return True
 
 
 def _by_group(operator: KeyedStore, name: str, kind: str, table: Table, checkpoint: int) -> list[Delta]:

@@ -20,6 +20,7 @@ DRIVER_POINTS = {
     "after-rename": EVERY,
     "after-one-commit": EVERY,
     "before-confirm": EVERY,
+    "durable-before-replace": EVERY,  # of the mark that says so
     "after-confirm": EVERY,
     "half-dropped": EVERY,
     "between-drops": EVERY,
@@ -52,15 +53,15 @@ OTHERS = {
     "slot-restore": 5,  # a slot dies while it restores; killed once to get there
     "second-restore": 3,  # and again in the restore after that
     "durable-file-empty": 5,  # killed with an empty file
-    "torn-file": 5,  # and with a part of it, of many lengths
+    "torn-file": 4,  # and with a part of it, of many lengths
     "full-disk": 3,
     "late-checkpoint": 3,
-    "kill-slot": 4,
+    "kill-slot": 3,
     "kill-worker": 3,
     "kill-daemon": 3,
-    "kill-jvm": 4,
-    "kill-driver": 4,
-    "stopped-driver": 4,  # a successor takes over, and then it wakes
+    "kill-jvm": 3,
+    "kill-driver": 3,
+    "stopped-driver": 3,  # a successor takes over, and then it wakes
     "stopped-slot": 3,  # its driver dies, a successor takes over, and then it wakes
     "flipped-bit": 3,
     "clock-jump": 3,

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,16 @@ from firesteel.common import Encoder, RestartStrategies
 from firesteel.common.storage import local
 from firesteel.connectors.file_sink import FileCommitter
 from firesteel.coordinator.lineage import JobDirectory
-from firesteel.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
+from firesteel.datastream import (
+    ExternalizedCheckpointRetention,
+    KeyedProcessFunction,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+    ValueStateDescriptor,
+)
 from firesteel.datastream.connectors.file_system import FileSink
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.errors import JobCancelledError, RestoreError, SupersededError
+from firesteel.errors import JobCancelledError, RestoreError, SerializationError, SupersededError
 from tests.support.local_engine import LocalRun
 from tests.support.slicing import Sliced
 
@@ -204,3 +210,28 @@ def test_another_parallelism_is_refused_for_now(tmp_path: Path) -> None:
     LocalRun(program(tmp_path), str(tmp_path / "checkpoints")).run()
     with pytest.raises(RestoreError, match=r"made with parallelism 2 .* and the program has 3"):
         LocalRun(program(tmp_path).set_parallelism(3), str(tmp_path / "checkpoints")).run()
+
+
+class KeepsItsLock(KeyedProcessFunction):
+    """What a user might write who wants to guard something, and forgets that state is stored."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.guard = runtime_context.get_state(ValueStateDescriptor("guard"))
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[int]:
+        if value > RECORDS // 2:
+            self.guard.update(threading.Lock())
+        yield value
+
+
+def test_state_that_cannot_be_stored_fails_the_job_at_once_and_its_last_checkpoint_stays(tmp_path: Path) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1).enable_checkpointing(5)
+    numbers = env.from_source(NumberSequenceSource(1, RECORDS, rate_per_second=RECORDS / 2), source_name="numbers")
+    numbers.key_by(lambda n: n % 7).process(KeepsItsLock()).uid("guarded").print()
+    run = LocalRun(env, str(tmp_path / "checkpoints"))
+    with pytest.raises(
+        SerializationError, match=r"value state 'guard' of operator guarded holds .*lock.* under the key \d"
+    ):
+        run.run()
+    assert len(run.job.failures) == 1  # a restart would only meet it again
+    assert JobDirectory.open(str(tmp_path / "checkpoints"), "job").latest() is not None

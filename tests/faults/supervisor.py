@@ -7,6 +7,7 @@ their process group, so it tells what belongs to a driver even after the driver 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import re
@@ -67,11 +68,25 @@ def _default_sigint() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def _without_privileges() -> None:
+    """Permissions mean nothing to root, unless it gives up the right to ignore them. Others do not have that right."""
+    _default_sigint()
+    for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+        ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP: gone with the exec that follows
+
+
 class Driver:
     """One start of the job."""
 
     def __init__(
-        self, arena: Arena, number: int, options: dict[str, Any], crash: str | None, once: str | None, take_over: bool
+        self,
+        arena: Arena,
+        number: int,
+        options: dict[str, Any],
+        crash: str | None = None,
+        once: str | None = None,
+        take_over: bool = False,
+        privileged: bool = True,
     ) -> None:
         self.arena = arena
         command = [sys.executable, str(JOB), "--out", str(arena.out)]
@@ -102,7 +117,7 @@ class Driver:
                 stderr=errors,
                 cwd=arena.home,
                 start_new_session=True,
-                preexec_fn=_default_sigint,
+                preexec_fn=_default_sigint if privileged else _without_privileges,
             )
         self.pid = self.process.pid
 
@@ -181,9 +196,16 @@ class Arena:
         }
 
     def start(
-        self, crash: str | None = None, *, once: str | None = None, take_over: bool = False, **options: Any
+        self,
+        crash: str | None = None,
+        *,
+        once: str | None = None,
+        take_over: bool = False,
+        privileged: bool = True,
+        **options: Any,
     ) -> Driver:
-        driver = Driver(self, len(self.drivers) + 1, {**self.options, **options}, crash, once, take_over)
+        given = {**self.options, **options}
+        driver = Driver(self, len(self.drivers) + 1, given, crash, once, take_over, privileged)
         self.drivers.append(driver)
         return driver
 

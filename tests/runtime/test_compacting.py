@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from firesteel.common.storage import LocalStorage
 from firesteel.runtime.compacting import COMPACT_FILES, Compactor
 from firesteel.state.compaction import Compaction
 from firesteel.state.files import Delta, StateFile, StateFileWriter
@@ -20,7 +21,8 @@ class Chain:
 
     def __init__(self, directory: Path, files: int = COMPACT_FILES) -> None:
         self.directory, self.now = directory, 100.0
-        self.compactor = Compactor(str(directory), "", 3, pickle.dumps({}), clock=lambda: self.now)
+        (directory / "state").mkdir()
+        self.compactor = Compactor(LocalStorage(str(directory)), "state", 3, pickle.dumps({}), clock=lambda: self.now)
         self.files = [self.write(number) for number in range(files)]
 
     def write(self, number: int) -> dict[str, Any]:
@@ -41,7 +43,7 @@ class Chain:
     def values(self, chain: list[dict[str, Any]]) -> dict[Any, Any]:
         found: dict[Any, Any] = {}
         for handle in chain:
-            with StateFile(str(self.directory / handle["file"]), handle["checksum"]) as file:
+            with StateFile(handle["file"], handle["checksum"], LocalStorage(str(self.directory))) as file:
                 for delta in file.deltas():
                     found.update(zip(delta.keys, delta.values, strict=True))
         return found

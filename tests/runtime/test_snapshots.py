@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import queue
+import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from firesteel.common.storage import LocalStorage
-from firesteel.errors import SlotLostError
+from firesteel.errors import SerializationError, SlotLostError
 from firesteel.graph.keys import KeyGroups
 from firesteel.graph.shipping import pack_main_classes
 from firesteel.runtime.compacting import COMPACT_FILES
@@ -149,6 +151,28 @@ def test_a_full_disk_declines_the_checkpoint_with_the_reason(tmp_path: Path, mon
     message = slot.messages.get(timeout=30)
     assert (message["type"], message["checkpoint"]) == ("declined", 1)
     assert "No space left" in message["why"]
+    slot.snapshots.close()
+
+
+def test_what_cannot_be_pickled_is_named_with_its_key_state_and_operator(tmp_path: Path) -> None:
+    slot = SlotUnderTest(tmp_path)
+    slot.table.put("fine", 1)
+    slot.table.put("oven", threading.Lock())
+    with pytest.raises(SerializationError, match=r"value state 't' of operator op holds .*lock.* under the key 'oven'"):
+        slot.snapshots.barrier(1, "nonce", lambda: None)
+    slot.snapshots.close()
+
+
+def test_a_key_that_cannot_be_pickled_is_named(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Local:
+        number: int
+
+    slot = SlotUnderTest(tmp_path)
+    slot.store.key_groups.of(Local(1))
+    slot.table.put(Local(1), 1)
+    with pytest.raises(SerializationError, match=r"holds the key .*Local\(number=1\) of type .*top level of a module"):
+        slot.snapshots.barrier(1, "nonce", lambda: None)
     slot.snapshots.close()
 
 
