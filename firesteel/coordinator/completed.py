@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 
 from firesteel.common.storage import Storage, open_storage, reason
@@ -77,17 +76,17 @@ def _find(location: str) -> tuple[Storage, str]:
     given = open_storage(location)
     if given.name == METADATA:
         given = given.above()
-    with contextlib.suppress(PermissionError):  # reading its metadata will say more about that
-        try:
-            given.check_readable()
-        except FileNotFoundError as error:
-            raise RestoreError(f"there is no checkpoint {given}: no such file or directory") from error
-        except NotADirectoryError as error:
-            raise _no_checkpoint(given) from error
-        except OSError as error:
-            raise RestoreError(f"checkpoint {given} cannot be read: {reason(error)}") from error
-        if not given.exists(METADATA):
-            raise _no_checkpoint(given)
+    try:
+        given.check_readable()
+        found = given.exists(METADATA)
+    except FileNotFoundError as error:
+        raise RestoreError(f"there is no checkpoint {given}: no such file or directory") from error
+    except NotADirectoryError as error:
+        raise _no_checkpoint(given) from error
+    except OSError as error:
+        raise RestoreError(f"checkpoint {given} cannot be read: {reason(error)}") from error
+    if not found:
+        raise _no_checkpoint(given)
     given = given.resolved()  # state files are found from where it really is
     return given.above().above(), f"{given.above().name}/{given.name}"
 

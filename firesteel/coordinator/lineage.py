@@ -64,16 +64,17 @@ class JobDirectory:
                 with contextlib.suppress(FileExistsError):  # another driver was faster, and its id counts
                     storage.create(_JOB, encode_document("job", content))
         except OSError as error:
-            raise ConfigurationError(
-                f"the checkpoint directory {storage} cannot be made or used: {reason(error)}. Check its path and permissions"
-            ) from error
+            raise _unusable(storage, error) from error
         return cls(storage, cls._job_id(storage, job_name), job_name, workspace)
 
     @classmethod
     def find(cls, checkpoints: str | Storage, job_name: str) -> JobDirectory | None:
         """The same, if there is one: nothing is made."""
         storage = cls.storage_of(checkpoints, job_name)
-        return cls(storage, cls._job_id(storage, job_name), job_name) if storage.exists(_JOB) else None
+        try:
+            return cls(storage, cls._job_id(storage, job_name), job_name) if storage.exists(_JOB) else None
+        except OSError as error:
+            raise _unusable(storage, error) from error
 
     @staticmethod
     def storage_of(checkpoints: str | Storage, job_name: str) -> Storage:
@@ -256,6 +257,13 @@ def confirm(completed: Completed) -> None:
     """Note that a checkpoint's output is committed, so that recovery need not commit it again."""
     with contextlib.suppress(FileNotFoundError):  # a successor has dropped the checkpoint meanwhile
         completed.storage.replace(f"{completed.folder}/{CONFIRMED}", b"")
+
+
+def _unusable(storage: Storage, error: OSError) -> ConfigurationError:
+    return ConfigurationError(
+        f"the checkpoint directory {storage} cannot be made or used: {reason(error)}. Check its path and permissions, and that "
+        f"there is room"
+    )
 
 
 def _start_of(number: int) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
 import threading
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyarrow.fs import LocalFileSystem
 
-from firesteel.common import Encoder, RestartStrategies
+from firesteel.common import RestartStrategies
 from firesteel.common.storage import LocalStorage, MemoryStorage, Storage, open_storage
 from firesteel.common.storage.objects import ObjectStorage
 from firesteel.coordinator.completed import Completed, locate
@@ -21,14 +24,12 @@ from firesteel.coordinator.listing import list_checkpoints
 from firesteel.coordinator.metadata import CheckpointMetadata
 from firesteel.coordinator.retention import CompletedCheckpoints, discard
 from firesteel.datastream import StreamExecutionEnvironment
-from firesteel.datastream.connectors.file_system import FileSink
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.errors import CheckpointError, ConfigurationError, RestoreError, SupersededError
 from tests.support.local_engine import LocalRun
 from tests.support.s3 import S3Server
 from tests.support.slicing import Sliced
-
-RECORDS = 40_000
+from tests.support.storage_job import check_output, program
 
 
 @pytest.fixture(params=["local", "folders", "s3", "memory"])
@@ -243,24 +244,6 @@ def test_a_cancelled_jobs_checkpoints_are_removed(checkpoints: Storage) -> None:
 # ---- whole jobs
 
 
-def program(root: Path) -> StreamExecutionEnvironment:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).enable_checkpointing(5)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 0))
-    numbers = env.from_source(Sliced(NumberSequenceSource(1, RECORDS), 1000), source_name="numbers")
-    totals = numbers.key_by(lambda n: n % 100).reduce(lambda a, b: a + b).uid("totals")
-    totals.sink_to(FileSink.for_row_format(str(root / "out"), Encoder.simple_string_encoder()).build()).uid("files")
-    return env
-
-
-def check_output(root: Path) -> None:
-    files = list((root / "out").iterdir())
-    assert not [file.name for file in files if file.name.startswith(".")]
-    output = Counter(int(line) for file in files for line in file.read_text().splitlines())
-    assert sum(output.values()) == RECORDS
-    finals = {remainder: sum(range(remainder or 100, RECORDS + 1, 100)) for remainder in range(100)}
-    assert all(output[total] >= 1 for total in finals.values())
-
-
 @pytest.fixture(params=["local", "s3", "memory"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str | Storage:
     if request.param == "local":
@@ -283,6 +266,28 @@ def test_a_job_that_fails_again_and_again_loses_and_repeats_nothing(place: str |
     assert {
         f"inc-{n}/state/{f}" for n in directory.incarnations() for f in directory.storage.names(f"inc-{n}/state")
     } == needed
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "after-claim", "after-lineage", "before-rename:3", "after-rename:3", "before-confirm:2", "half-dropped:2",
+        "between-drops:2", "slot-after-state-file:5",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["local", "s3"])
+def test_a_driver_that_is_killed_anywhere_is_followed_by_one_that_goes_on(
+    kind: str, point: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    place = request.getfixturevalue("s3").bucket() if kind == "s3" else str(tmp_path / "c")
+    command = [sys.executable, "-m", "tests.support.storage_job", place, str(tmp_path)]
+    killed = subprocess.run(command, env={**os.environ, "FIRESTEEL_CRASH": point}, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    LocalRun(program(tmp_path), place).run()
+    check_output(tmp_path)
+    directory = JobDirectory.open(place, "job")
+    completed = [found for number in directory.incarnations() for found in directory.completed(number)]
+    assert [found.problem() for found in completed] == [None]
 
 
 def test_a_driver_that_is_superseded_while_it_completes_a_checkpoint_commits_nothing(
@@ -316,7 +321,7 @@ def growing(keys: int) -> StreamExecutionEnvironment:
     """State that grows with every record."""
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).enable_checkpointing(1)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 0))
-    numbers = env.from_source(Sliced(NumberSequenceSource(1, keys), 1000), source_name="numbers")
+    numbers = env.from_source(Sliced(NumberSequenceSource(1, keys, 20_000), 1000), source_name="numbers")
     numbers.key_by(lambda n: n).reduce(lambda a, b: a + b).uid("totals").filter(lambda n: n == 0).print()
     return env
 
@@ -341,7 +346,7 @@ def test_a_checkpoint_in_memory_is_one_file_of_each_slot_however_many_there_were
     directory = JobDirectory.open(memory, "job")
     newest = directory.latest()
     assert newest is not None
-    assert newest.metadata.checkpoint > 10 and [len(chain) for chain in newest.metadata.state] == [1, 1]
+    assert newest.metadata.checkpoint > 3 and [len(chain) for chain in newest.metadata.state] == [1, 1]
     assert newest.problem() is None
     assert all("data" not in handle for chain in newest.metadata.state for handle in chain)
     assert len(run.job.failures) == 1

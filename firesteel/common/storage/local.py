@@ -52,11 +52,11 @@ class LocalStorage(Storage):
 
     def check_readable(self) -> None:
         os.listdir(self.root)
+        self._check_access(os.R_OK | os.X_OK)
 
     def check_writable(self) -> None:
         os.makedirs(self.root, exist_ok=True)
-        if not os.access(self.root, os.R_OK | os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), self.root)
+        self._check_access(os.R_OK | os.W_OK | os.X_OK)
         probe = f"new-{uuid.uuid4().hex}"  # as fencing calls its drafts, so that one is swept that a crash left behind
         try:
             with open(self.path(probe), "xb") as file:
@@ -65,6 +65,10 @@ class LocalStorage(Storage):
                 os.fsync(file.fileno())
         finally:
             self.delete(probe)
+
+    def _check_access(self, mode: int) -> None:
+        if not os.access(self.root, mode):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), self.root)
 
     # ---- reading
 
