@@ -100,4 +100,4 @@ def test_a_broken_file_is_named_once_and_looked_at_less_and_less_often(
     compaction = chain.started()
     assert compaction is not None
     assert len(chain.ended(compaction)) == 1
-    assert len(list(tmp_path.glob("slot-3-base-*"))) == 1  # nothing is left of those that failed
+    assert len(list(tmp_path.glob("state/slot-3-base-*"))) == 1  # nothing is left of those that failed
