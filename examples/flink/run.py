@@ -1,6 +1,7 @@
 """Run an example that comes with PyFlink, with nothing but its imports changed.
 
     python examples/flink/run.py state_access
+    python examples/flink/run.py word_count --output /tmp/words
 
 The sources of apache-flink are where `make setup` puts them: in the virtual environment that this Python is of.
 """
@@ -21,6 +22,7 @@ def source_of(name):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         raise SystemExit(__doc__)
-    exec(compile(source_of(sys.argv[1]), f"{sys.argv[1]}.py", "exec"))
+    del sys.argv[0]  # the rest is the example's own
+    exec(compile(source_of(sys.argv[0]), f"{sys.argv[0]}.py", "exec"))

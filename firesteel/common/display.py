@@ -26,7 +26,7 @@ from firesteel.common.typeinfo import (
 )
 from firesteel.common.types import Row, RowKind
 
-__all__ = ["to_display"]
+__all__ = ["java_text", "to_display"]
 
 
 def to_display(value: Any, type_info: TypeInformation | None = None) -> str:
@@ -39,10 +39,11 @@ def to_display(value: Any, type_info: TypeInformation | None = None) -> str:
         return str(value)
     if isinstance(type_info, RowTypeInfo) and isinstance(value, Row | tuple | list):
         return f"{_kind(value)}[{','.join(map(str, value))}]"
-    return _java_text(value, type_info)
+    return java_text(value, type_info)
 
 
-def _java_text(value: Any, type_info: TypeInformation) -> str:
+def java_text(value: Any, type_info: TypeInformation) -> str:
+    """A declared value as Java shows it: what PyFlink's file sink writes."""
     if value is None:
         return "null"
     match type_info, value:
@@ -52,13 +53,13 @@ def _java_text(value: Any, type_info: TypeInformation) -> str:
             return f"{_kind(value)}[{', '.join(_fields(value, type_info))}]"
         case MapTypeInfo(), dict():
             keys, items = type_info.key_type, type_info.value_type
-            entries = (f"{_java_text(key, keys)}={_java_text(item, items)}" for key, item in value.items())
+            entries = (f"{java_text(key, keys)}={java_text(item, items)}" for key, item in value.items())
             return f"{{{', '.join(entries)}}}"
         case (
             ListTypeInfo() | ObjectArrayTypeInfo() | PrimitiveArrayTypeInfo(),
             list() | tuple() | bytes() | bytearray(),
         ):
-            return f"[{', '.join(_java_text(item, type_info.element_type) for item in value)}]"
+            return f"[{', '.join(java_text(item, type_info.element_type) for item in value)}]"
         case PickledBytesTypeInfo(), _:
             return str(value)
         case BasicTypeInfo(BasicType.FLOAT | BasicType.DOUBLE), int():
@@ -70,7 +71,7 @@ def _java_text(value: Any, type_info: TypeInformation) -> str:
 
 def _fields(values: Any, type_info: TupleTypeInfo | RowTypeInfo) -> list[str]:
     fields = zip(values, type_info.field_types, strict=False)
-    return [_java_text(value, field_type) for value, field_type in fields]
+    return [java_text(value, field_type) for value, field_type in fields]
 
 
 def _kind(value: Any) -> RowKind:

@@ -6,7 +6,8 @@ import codecs
 from abc import ABC, abstractmethod
 from typing import Any
 
-from firesteel.common.typeinfo import TypeInformation, Types
+from firesteel.common.display import java_text
+from firesteel.common.typeinfo import PickledBytesTypeInfo, TypeInformation, Types
 
 __all__ = [
     "ByteArraySchema",
@@ -97,11 +98,23 @@ class Encoder(ABC):
 
 
 class _SimpleStringEncoder(Encoder):
-    def __init__(self, charset_name: str) -> None:
+    def __init__(self, charset_name: str, type_info: TypeInformation | None = None) -> None:
         self._charset = codecs.lookup(charset_name).name
+        self._type_info = type_info
 
     def encode(self, value: Any) -> bytes:
-        return f"{value}\n".encode(self._charset, "replace")
+        text = value if self._type_info is None else java_text(value, self._type_info)
+        return f"{text}\n".encode(self._charset, "replace")
+
+
+def encoder_for(encoder: Encoder, type_info: TypeInformation | None) -> Encoder:
+    """The encoder for a stream of that declared type, None if nothing was declared.
+
+    Declared records have crossed into Java when PyFlink's file sink gets them, and it writes `(a,1)` for `("a", 1)`.
+    """
+    if isinstance(encoder, _SimpleStringEncoder) and not isinstance(type_info, PickledBytesTypeInfo):
+        return _SimpleStringEncoder(encoder._charset, type_info)
+    return encoder
 
 
 def _as_bytes(value: Any, wanted: str) -> bytes:

@@ -12,12 +12,14 @@ Until then its name starts with "."; committing it is one rename. The life of a 
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from typing import Any, NoReturn, TypeVar
 
 from firesteel.common.durations import DurationLike
-from firesteel.common.serialization import Encoder
+from firesteel.common.serialization import Encoder, encoder_for
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.base import Committer, CommitterContext, Sink, SinkWriter, WriterContext
 from firesteel.connectors.file_bulk import BulkWriterFactory, RowWriterFactory
 from firesteel.connectors.file_paths import local_path
@@ -162,6 +164,15 @@ class FileSink(Sink):
     def create_committer(self, context: CommitterContext) -> Committer:
         os.makedirs(self.base_path, exist_ok=True)
         return FileCommitter(self.base_path, context)
+
+
+def sink_for(sink: Sink, type_info: TypeInformation | None) -> Sink:
+    """The sink as it is to write a stream of that declared type, None if nothing was declared."""
+    if not isinstance(sink, FileSink) or not isinstance(sink.writer_factory, RowWriterFactory):
+        return sink
+    typed = copy.copy(sink)
+    typed.writer_factory = RowWriterFactory(encoder_for(sink.writer_factory.encoder, type_info))
+    return typed
 
 
 class StreamingFileSink:

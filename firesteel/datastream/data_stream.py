@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from firesteel.common.typeinfo import PickledBytesTypeInfo, TupleTypeInfo, TypeInformation, Types
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.connectors.base import Sink
+from firesteel.connectors.file_sink import sink_for
 from firesteel.connectors.function_sink import SinkFunctionSink
 from firesteel.connectors.print_sink import PrintSink
 from firesteel.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream, check_descriptors
@@ -290,7 +291,7 @@ class DataStream(DataFrameOperations, Flink1Stream, Described):
         """Send records to a sink."""
         if not isinstance(sink, Sink):
             raise GraphError(f"sink_to() takes a firesteel Sink, not {sink!r:.200}")
-        return self._end(Write(sink), type(sink).__name__)
+        return self._end(Write(sink_for(sink, self._type)), type(sink).__name__)
 
     def add_sink(self, sink_func: SinkFunction | Callable[[Any], Any] | Sink) -> DataStreamSink:
         """Call a function for every record. Not transactional: after a restart records may come again."""

@@ -7,6 +7,7 @@ the same records. How many records are left until the next one is part of the sn
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from itertools import repeat
 from typing import Any
@@ -37,6 +38,7 @@ class Timestamper:
             _Custom(strategy) if strategy.kind == "custom" else _Bounded(strategy.out_of_orderness_ms)
         )
         self._silent = strategy.kind == "none"
+        self._warned = False
         self._until_emit = WATERMARK_RECORDS
         self._watermark = MIN_WATERMARK
         self._last_record = now()
@@ -47,6 +49,9 @@ class Timestamper:
         if self._is_idle:
             self._is_idle = False
             self._emitter.idle(False)
+        if times is None and self._strategy.timestamp_assigner is None and self._strategy.kind != "custom":
+            self._pass_on(values)
+            return
         stamps = self._extract(values, times)
         if self._silent:
             self._emitter.push(values, stamps)
@@ -60,6 +65,17 @@ class Timestamper:
             if self._until_emit == 0 or self._generate.punctuated:
                 self.emit(periodic=self._until_emit == 0)
             done = end
+
+    def _pass_on(self, values: Values) -> None:
+        """As in Flink, records may have no timestamps although a strategy is given: whoever needs them will complain."""
+        if not self._silent and not self._warned:
+            self._warned = True
+            print(  # noqa: T201  forwarded to the driver
+                f"firesteel: the records of operator {self._operator.name!r} have no timestamps, so its watermark strategy "
+                f"has no effect. Give the strategy a with_timestamp_assigner(...), or use a source whose records carry them",
+                file=sys.stderr,
+            )
+        self._emitter.push(values, None)
 
     def _extract(self, values: Values, times: Times) -> list[Any]:
         assigner = self._strategy.timestamp_assigner

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from examples.buffering_sink import WORDS, PrintInPairs
 from examples.deduplication import SeenFirst
 from examples.enrichment import WithPlace
 from examples.metrics import READINGS as TEMPERATURES
@@ -124,3 +125,33 @@ def test_metrics_are_reported_under_their_names() -> None:
     assert reported["dropped"] == 2
     assert reported["limit"] == 200
     assert reported["readings.kept"]["count"] == 4
+
+
+def test_a_buffering_sink_saves_what_it_keeps_back_and_goes_on_with_it_after_a_failure() -> None:
+    """Three words are done with the checkpoint, the third of them in the buffer; what came after it comes again."""
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env.from_collection(WORDS).add_sink(PrintInPairs()).name("pairs")
+    with GraphHarness(env, epoch_records=3, checkpoint_every=1) as harness:
+        harness.step()
+        assert harness.printed() == ["to and be"]
+        harness.fail().run()
+        assert harness.restarts == 1
+    assert harness.printed() == ["to and be", "or and not", "to and be", "that and is"]
+
+
+def test_counts_are_the_same_although_the_job_fails_between_two_barriers() -> None:
+    """b2 b3 c1 | a2 a2 c2: the barrier is before the second half, and the failure after it."""
+    records = [("b", 2), ("b", 3), ("c", 1), ("a", 2), ("a", 2), ("c", 2)]
+
+    def totals(**failure: list[int]) -> dict[str, int]:
+        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+        stream = env.from_collection(records).key_by(lambda r: r[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
+        with GraphHarness(
+            env, collect=stream.name("totals"), epoch_records=3, checkpoint_every=1, **failure
+        ) as harness:
+            updates = harness.run().results()
+            assert harness.restarts == len(failure)
+            assert sorted(updates) == [("a", 2), ("a", 4), ("b", 2), ("b", 5), ("c", 1), ("c", 3)]
+            return {key: harness.state("totals", "/reduced", key)[1] for key in "abc"}
+
+    assert totals() == totals(fail_at=[2]) == {"a": 4, "b": 5, "c": 3}

@@ -25,7 +25,7 @@ PRINTED = {
         "readings> (yard,1.5)",
     ],
     "enrichment.py": ["(s1,kitchen,20.0)", "(s1,kitchen,21.5)", "(s2,cellar,12.0)", "(s2,cellar,12.5)"],
-    "buffering_sink.py": ["or and not", "that", "to and be", "to and be"],
+    "buffering_sink.py": ["or and not", "that and is", "to and be", "to and be"],
     "metrics.py": ["180.0", "20.5", "21.0", "22.5", "dropped: 2"],
 }
 

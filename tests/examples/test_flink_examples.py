@@ -5,12 +5,18 @@ PyFlink's output was recorded with apache-flink 2.3.0. Records of different keys
 
 from __future__ import annotations
 
+import ast
+from collections import Counter
+from pathlib import Path
+
+from examples.flink.run import source_of
 from tests.examples.running import Runner, of
 
 
-def lines(spark: Runner, example: str) -> list[str]:
-    """What it prints, without what firesteel logs: two of the examples send their log to standard output."""
-    return [line for line in spark.run("flink/run.py", example) if not line.startswith("job '")]
+def lines(spark: Runner, example: str, *arguments: str) -> list[str]:
+    """What it prints, without what firesteel logs: some of the examples send their log to standard output."""
+    printed = spark.run("flink/run.py", example, *arguments)
+    return [line for line in printed if not line.startswith(("job '", "runtime mode BATCH"))]
 
 
 def test_basic_operations(spark: Runner) -> None:
@@ -50,3 +56,49 @@ def test_process_json_data(spark: Runner) -> None:
         "(2, {'name': 'hello', 'tel': 136, 'addr': {'country': 'China', 'city': 'Shanghai'}})",
         "(4, {'name': 'PyFlink', 'tel': 33, 'addr': {'country': 'China', 'city': 'Hangzhou'}})",
     ]
+
+
+def words_of(example: str) -> list[str]:
+    """The words that the example counts by itself, in their order."""
+    (assigned,) = [
+        node
+        for node in ast.walk(ast.parse(source_of(example)))
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "word_count_data"
+    ]
+    return [word for line in ast.literal_eval(assigned.value) for word in line.split()]
+
+
+def counted(words: list[str]) -> list[str]:
+    """Every update, as a stream has them: PyFlink's BATCH mode shows the last one of each word only."""
+    seen: Counter[str] = Counter()
+    updates = []
+    for word in words:
+        seen[word] += 1
+        updates.append(f"({word},{seen[word]})")
+    return updates
+
+
+def test_word_count_to_standard_output(spark: Runner) -> None:
+    printed = lines(spark, "word_count")
+    assert printed[:3] == [
+        "Executing word_count example with default input data set.",
+        "Use --input to specify file input.",
+        "Printing result to stdout. Use --output to specify output path.",
+    ]
+    assert printed[3:] == counted(words_of("word_count"))
+
+
+def test_word_count_from_a_file_to_files(spark: Runner, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("hadoop hadoop\nhadoop\nhive hadoop\n")
+    output = tmp_path / "out"
+    assert lines(spark, "word_count", "--input", str(tmp_path / "in.txt"), "--output", str(output)) == []
+    (written,) = output.iterdir()  # one subtask, one file, nothing in progress
+    assert written.name.startswith("prefix-") and written.suffix == ".ext"
+    updates = written.read_text().splitlines()
+    assert updates == counted(["hadoop", "hadoop", "hadoop", "hive", "hadoop"])
+
+
+def test_word_count_of_its_own_text_to_files(spark: Runner, tmp_path: Path) -> None:
+    lines(spark, "word_count", "--output", str(tmp_path / "out"))
+    (written,) = (tmp_path / "out").iterdir()
+    assert written.read_text().splitlines() == counted(words_of("word_count"))

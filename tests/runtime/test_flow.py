@@ -288,8 +288,17 @@ def test_a_timestamp_that_is_no_int_names_the_record(stamp: Any) -> None:
     assert "milliseconds" in str(failure.value.cause)
 
 
-def test_a_record_without_a_timestamp_says_how_to_give_it_one() -> None:
+def test_records_without_timestamps_pass_and_are_told_once_how_to_get_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """As in Flink, whose word_count example has such a strategy on a file source."""
+    stamper, recorder = timestamper(WatermarkStrategy.for_monotonous_timestamps())
+    stamper.push(["x"], None)
+    stamper.push(["y"], None)
+    assert capsys.readouterr().err.count("with_timestamp_assigner") == 1
+    assert recorder.seen == [("x", None), ("y", None)]
+
+
+def test_one_record_without_a_timestamp_among_others_says_how_to_give_it_one() -> None:
     stamper, _ = timestamper(WatermarkStrategy.for_monotonous_timestamps())
     with pytest.raises(OperatorFailure) as failure:
-        stamper.push(["x"], None)
+        stamper.push(["x", "y"], [1, None])
     assert "with_timestamp_assigner" in str(failure.value.cause)
