@@ -24,7 +24,7 @@ _LONGEST_PAUSE_S = 300.0
 
 
 class Compactor:
-    """Compacts one slot's chain, one process at a time. Used by the thread that writes snapshots; any may `stop` it."""
+    """Compacts one slot's chain, one process at a time. Used by the thread that writes snapshots; any may `kill` it."""
 
     def __init__(
         self, storage: Storage, folder: str, slot: int, main_classes: bytes, clock: Callable[[], float] = time.monotonic
@@ -60,11 +60,11 @@ class Compactor:
                 self._failed(f"it could not be started: {error}")
         return chain
 
-    def stop(self) -> None:
-        """End the process, if there is one."""
+    def kill(self) -> None:
+        """End the process, if there is one. Waits for nothing, so that handlers of signals may call this too."""
         compaction = self._running
         if compaction is not None:
-            compaction.stop()
+            compaction.kill()
 
     def _failed(self, why: str) -> None:
         """Wait longer each time, and say the same thing only once."""

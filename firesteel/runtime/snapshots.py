@@ -98,8 +98,8 @@ class Snapshots:
         self.stop_compaction()
 
     def stop_compaction(self) -> None:
-        """End the process that compacts, if there is one. Any thread may call this."""
-        self._compactor.stop()
+        """End the process that compacts, if there is one. Any thread may call this, and handlers of signals."""
+        self._compactor.kill()
 
     def _write_all(self) -> None:
         while (work := self._work.get()) is not None:

@@ -62,9 +62,10 @@ class Compaction:
         handle: dict[str, Any] = json.loads(answer)
         return handle
 
-    def stop(self) -> None:
+    def kill(self) -> None:
+        """End it at once, without waiting for it: a handler of signals may have interrupted somebody who does, and would
+        wait for ever."""
         self._process.kill()
-        self._process.wait()
 
 
 def _how_it_ended(code: int) -> str:

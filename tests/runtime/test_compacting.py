@@ -101,3 +101,22 @@ def test_a_broken_file_is_named_once_and_looked_at_less_and_less_often(
     assert compaction is not None
     assert len(chain.ended(compaction)) == 1
     assert len(list(tmp_path.glob("state/slot-3-base-*"))) == 1  # nothing is left of those that failed
+
+
+def test_a_signal_that_ends_the_slot_does_not_wait_for_whom_it_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When Spark's JVM dies, a slot is told to end by the driver and by a signal, at the same time."""
+    sleeper = tmp_path / "sleeper"
+    sleeper.write_text("#!/bin/sh\nexec sleep 1000\n")
+    sleeper.chmod(0o700)
+    monkeypatch.setattr("sys.executable", str(sleeper))
+    chain = Chain(tmp_path)
+    compaction = chain.started()
+    assert compaction is not None
+    before = signal.signal(signal.SIGALRM, lambda *_: chain.compactor.kill())
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        assert compaction._process.wait() == -signal.SIGKILL
+    finally:
+        signal.signal(signal.SIGALRM, before)
