@@ -32,6 +32,7 @@ class ControlServer:
         self._on_message: Listener = _ignore
         self._slots: dict[int, Messages] = {}
         self._failure: dict[str, Any] | None = None
+        self._lost = False  # whether a slot of this incarnation is gone without a word
         self._changed = threading.Condition()
         threading.Thread(target=self._accept, name="control-accept", daemon=True).start()
         threading.Thread(target=self._watch, name="control-watch", daemon=True).start()
@@ -40,7 +41,7 @@ class ControlServer:
         """A new incarnation: only its slots count from now on."""
         with self._changed:
             self._incarnation, self._on_message = incarnation, on_message
-            self._failure = None
+            self._failure, self._lost = None, False
             self._heard.clear()
 
     def stop_slots(self, timeout: float) -> None:
@@ -56,9 +57,10 @@ class ControlServer:
                 messages.close()
 
     def failure(self, timeout: float) -> dict[str, Any] | None:
-        """What a slot said it failed with. It says so before Spark can notice, so a short wait is enough."""
+        """What a slot said it failed with. It says so before Spark can notice, so a short wait is enough; and none at all
+        when one died, which explains everything."""
         with self._changed:
-            self._changed.wait_for(lambda: self._failure is not None, timeout)
+            self._changed.wait_for(lambda: self._failure is not None or self._lost, timeout)
             return self._failure
 
     def close(self) -> None:
@@ -110,6 +112,7 @@ class ControlServer:
         if not ended and hello["incarnation"] == self._incarnation:
             self._on_message({"type": "lost", "slot": slot})
         with self._changed:
+            self._lost = self._lost or (not ended and hello["incarnation"] == self._incarnation)
             if self._slots.get(slot) is messages:
                 del self._slots[slot]
                 self._heard.pop(slot, None)

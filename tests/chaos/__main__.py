@@ -7,7 +7,7 @@ import functools
 import random
 import sys
 
-from tests.chaos.plan import plan
+from tests.chaos.plan import EACH_POINT, plan
 from tests.chaos.run import LANES, Run
 
 
@@ -27,9 +27,12 @@ def main() -> int:
         return 0
     print(f"chaos: {args.faults} faults, seed {seed}", flush=True)
     result = Run(seed, args.faults, functools.partial(print, flush=True), args.lanes).run()
-    print("\nfaults survived, by kind; of crash points also how often somebody got there to die, stop, wait or fail:")
+    print("\nfaults survived and rollbacks, by kind; of crash points also how often somebody got there:")
     for kind in sorted(result.by_kind.keys() | result.points.keys()):
-        print(f"  {kind:28} {result.by_kind[kind]:3} {result.points[kind] or '':>3}")
+        counts = result.by_kind[kind], result.rollbacks_by_kind[kind], result.points[kind] or ""
+        print("  {:28} {:3} {:3} {:>3}".format(kind, *counts))
+    for point in result.rare_points():
+        print(f"crash point {point} was reached {result.points[point]} times, fewer than {EACH_POINT}")
     print(f"{result.rollbacks} rollbacks and recoveries, {result.seconds:.0f} s in all")
     print(result.line())
     return 0 if result.good() else 1

@@ -1,6 +1,7 @@
 """Which faults happen to which jobs, in which order: worked out from a seed before the first job starts.
 
-A run of at least 200 faults has every crash point at least 5 times. A smaller one takes a random part of that.
+A run of at least 200 faults has every crash point at least 5 times, and fails if not all of them were reached as often. A
+smaller one takes a random part of that.
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ OTHERS = {
 
 POINTS = {**DRIVER_POINTS, **RECOVERY_POINTS, **UNCONFIRMED_POINTS, **SLOT_POINTS}
 LONGEST_LIFE = 14
+LONG_RUN, EACH_POINT = 200, 5
+"""A run of at least so many faults has every crash point at least so many times."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ def _lives(chance: random.Random, faults: int) -> list[str]:
 
 
 def _faults(chance: random.Random, faults: int, lives: set[str]) -> list[str]:
-    shares = {**dict.fromkeys(POINTS, 5), **OTHERS}
+    shares = {**dict.fromkeys(POINTS, EACH_POINT), **OTHERS}
     shares = {kind: share for kind, share in shares.items() if lives.intersection(POINTS.get(kind, EVERY))}
     if faults < sum(shares.values()) // 3:
         shares = dict.fromkeys(shares, 1)

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 from tests.chaos.life import REPOSITORY
-from tests.chaos.plan import OTHERS, POINTS, plan
-from tests.chaos.run import Run
+from tests.chaos.plan import EACH_POINT, OTHERS, POINTS, plan
+from tests.chaos.run import Result, Run
 
 FAULTS = 12
 ELSEWHERE = {
@@ -41,9 +41,18 @@ def test_a_plan_has_as_many_faults_as_asked_for_each_where_it_can_happen(seed: i
     assert kinds.total() == faults
     assert all(life.kind in POINTS.get(fault.kind, (life.kind,)) for life in lives for fault in life.faults)
     if faults >= 200:
-        assert {kind for kind in POINTS if kinds[kind] < 5} == set()
+        assert {kind for kind in (*POINTS, "slot-restore", "durable-file-empty") if kinds[kind] < EACH_POINT} == set()
         assert {kind for kind in OTHERS if kinds[kind] < 3} == set()
         assert {life.kind for life in lives} == {"file", "transactions", "both", "ahead"}
+
+
+def test_a_long_run_that_missed_a_crash_point_is_not_good() -> None:
+    result = Result(seed=1, planned=200, faults=200, survived=200)
+    result.points.update(dict.fromkeys((*POINTS, "slot-restore", "durable-file-empty"), EACH_POINT))
+    assert result.good()
+    result.points["after-claim"] -= 1
+    assert result.rare_points() == ["after-claim"] and not result.good()
+    assert Result(seed=1, planned=12, faults=12, survived=12).good()
 
 
 def test_every_crash_point_of_the_engine_is_in_the_plan() -> None:
