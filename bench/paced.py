@@ -58,7 +58,7 @@ class RateSource(Source):
         return _RateReader(self.keys, self.rate)
 
 
-class _Numbers(SplitEnumerator):
+class Numbers(SplitEnumerator):
     """Numbers from 0, divided evenly among the subtasks in each epoch."""
 
     def __init__(self, records: int, parallelism: int) -> None:
@@ -83,7 +83,7 @@ class _Numbers(SplitEnumerator):
         self._position = state
 
 
-class _StepEnumerator(_Numbers):
+class _StepEnumerator(Numbers):
     def __init__(self, records: int, parallelism: int, step: int) -> None:
         super().__init__(records, parallelism)
         self._step = step
@@ -92,7 +92,7 @@ class _StepEnumerator(_Numbers):
         return self._take(self._step)
 
 
-class _RateEnumerator(_Numbers):
+class _RateEnumerator(Numbers):
     def __init__(self, records: int, parallelism: int, rate: float) -> None:
         super().__init__(records, parallelism)
         self._rate = rate

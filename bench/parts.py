@@ -35,6 +35,10 @@ class Size:
     latency_s: int = 24
     latency_rate: int = 5_000
     soak: int = 50_000_000
+    state_keys: int = 1_000_000
+    changed_keys: int = 20_000  # in a second
+    changes: int = 8_000_000  # records at full rate
+    changes_s: int = 30  # of records at half of that rate
 
 
 FULL = Size(Events(4_000_000, 100_000, 16))
@@ -52,6 +56,10 @@ QUICK = Size(
     first_batches=5,
     latency_s=8,
     soak=5_000_000,
+    state_keys=100_000,
+    changed_keys=2_000,
+    changes=400_000,
+    changes_s=8,
 )
 
 
@@ -271,6 +279,57 @@ class Latency(Part):
         )
 
 
+class Checkpoints(Part):
+    """What checkpoints cost a job with large state of which little changes."""
+
+    name = "checkpoints"
+
+    def repeat(self, repetition: int) -> None:
+        size = self.size
+        if repetition >= size.slow_repetitions:
+            return
+        window = size.changes // 16  # of records among which so many keys change as in a second
+        full = {
+            mode: self._run("full" if mode == "off" else "restore", size.changes, window, mode)
+            for mode in ("on", "off")
+        }
+        self.keep("full", {**full["on"], "ratio": full["on"]["per_s"] / full["off"]["per_s"]})
+        self.keep("full, off", full["off"])
+        rate = int(full["on"]["per_s"] / 2)
+        paced = {mode: self._run("paced", rate * size.changes_s, rate, mode) for mode in ("on", "off")}
+        self.keep("paced", {**paced["on"], "ratio": paced["on"]["epoch_p99"] / paced["off"]["epoch_p99"], "rate": rate})
+        self.keep("paced, off", paced["off"])
+
+    def _run(self, kind: str, records: int, rate: int, mode: str) -> dict[str, Any]:
+        return run("bench.checkpoints", kind, self.size.state_keys, self.size.changed_keys, records, rate, mode)
+
+    def figures(self) -> Iterator[Figure]:
+        yield self.median("checkpoints: full rate", "full", "per_s", "records/s")
+        yield self.median("checkpoints: full rate without them", "full, off", "per_s", "records/s")
+        samples = self.samples("full", "ratio")
+        yield Figure("checkpoints: full rate with / without", median(samples), "", 0.85, samples=samples)
+        yield self.median("checkpoints: half of it, rate", "paced", "rate", "records/s")
+        late = self.samples("paced", "late_s")
+        yield Figure("checkpoints: behind at the end", median(late), "s", 2, False, samples=late)
+        yield self.median("checkpoints: epoch p99", "paced", "epoch_p99", "ms", 1000)
+        yield self.median("checkpoints: epoch p99 without them", "paced, off", "epoch_p99", "ms", 1000)
+        samples = self.samples("paced", "ratio")
+        yield Figure("checkpoints: epoch p99 with / without", median(samples), "", 2, False, samples=samples)
+        yield self.median("checkpoints: bytes per changed key", "paced", "bytes_per_key", "")
+        for part in ("p50", "p99"):
+            yield self.median(f"checkpoints: barrier {part}", "paced", f"barrier_{part}", "ms")
+        yield self.median(f"checkpoints: restore of {self.size.state_keys:,} keys", "full", "restore_s", "s")
+
+    def notes(self) -> Iterator[str]:
+        size = self.size
+        yield (
+            f"Checkpoints: a count for each of {size.state_keys:,} keys, made before the clock starts, of which "
+            f"{size.changed_keys:,} change in a second; a checkpoint every second, or none. {size.changes:,} records at full "
+            f"rate, and {size.changes_s} s at half of it; ratios are of runs one after the other, "
+            f"{size.slow_repetitions} times. A restore is the deployment of slots with their state, their start included."
+        )
+
+
 class Soak(Part):
     """Memory over a long run."""
 
@@ -294,4 +353,4 @@ class Soak(Part):
         )
 
 
-PARTS: Sequence[type[Part]] = (Throughput, States, Epochs, Latency, Soak)
+PARTS: Sequence[type[Part]] = (Throughput, States, Epochs, Latency, Checkpoints, Soak)

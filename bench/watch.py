@@ -16,14 +16,17 @@ PARALLELISM = 2
 CHECKPOINT_MS = 1000
 
 
-def environment(progress: bool = False) -> StreamExecutionEnvironment:
+def environment(
+    progress: bool = False, checkpoints: bool = True, directory: str | None = None
+) -> StreamExecutionEnvironment:
     """Two slots and a checkpoint every second; a failure ends the job, so that no figure hides a restart."""
     configuration = Configuration().set_string("restart-strategy.type", "none")
     configuration.set_string("firesteel.progress", str(progress).lower())
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(PARALLELISM)
-    env.enable_checkpointing(CHECKPOINT_MS)
-    env.get_checkpoint_config().set_checkpoint_storage_dir(tempfile.mkdtemp())
+    if checkpoints:
+        env.enable_checkpointing(CHECKPOINT_MS)
+        env.get_checkpoint_config().set_checkpoint_storage_dir(directory or tempfile.mkdtemp())
     return env
 
 

@@ -166,8 +166,10 @@ class Job:
             chains = restore_point(start, self._plan, allowed)
             restore = {slot: carrying(storage, chain) for slot, chain in chains.items()}
             origin = carrying_origin(storage, origin_of(start.metadata, self._plan))
+        began = time.monotonic()
         if start is not None:
             log.info("job '%s' goes on from checkpoint %d", self._settings.name, start.metadata.checkpoint)
+            self._progress.restore(start.metadata)
             if start.metadata.final:
                 log.warning(
                     "job '%s' had finished with checkpoint %d in %s: only input that is new since then will be read. To run "
@@ -184,6 +186,8 @@ class Job:
                 checkpointer.fail(SlotLostError(f"slot {message['slot']} died"))
             elif message["type"] == "output":
                 self._output(message["stream"], message["text"])
+            elif message["type"] == "restored":
+                self._progress.restoring(message["bytes"])
             elif message["type"] == "heartbeat":
                 self._progress.slot_memory(message["slot"], message["rss"])
 
@@ -195,6 +199,8 @@ class Job:
             ),
             on_message,
         )  # fmt: skip
+        if start is not None:
+            self._progress.restored(time.monotonic() - began)
 
     def _run_epochs(self, reading: SourceReading, checkpointer: Checkpointer) -> None:
         epoch = 0

@@ -6,13 +6,15 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import TextIO
 
-from firesteel.coordinator.engine import EpochResult
+from firesteel.coordinator.engine import EpochResult, FileHandle
 from firesteel.coordinator.metadata import CheckpointMetadata
 from firesteel.graph.plan import JobPlan
 
 _EVERY_S = 5.0
+_RESTORING_S = 1.0
 
 
 class Progress:
@@ -31,6 +33,32 @@ class Progress:
         self.checkpoints = 0
         self.last_checkpoint: CheckpointMetadata | None = None
         self.slots_rss: dict[int, int] = {}
+        self._to_restore: CheckpointMetadata | None = None
+        self._bytes_restored = 0
+
+    def restore(self, metadata: CheckpointMetadata) -> None:
+        """Slots begin to read this checkpoint's state."""
+        with self._lock:
+            self._to_restore, self._bytes_restored = metadata, 0
+            self._last_shown = time.monotonic()
+
+    def restoring(self, size: int) -> None:
+        """A slot has read a state file of that size."""
+        with self._lock:
+            self._bytes_restored += size
+            if self._shown and self._to_restore and time.monotonic() - self._last_shown >= _RESTORING_S:
+                self._last_shown = time.monotonic()
+                done, of = self._bytes_restored / 1e6, sum(map(_chain_size, self._to_restore.state)) / 1e6
+                self._print(f"restoring checkpoint {self._to_restore.checkpoint}: {done:,.1f} of {of:,.1f} MB")
+
+    def restored(self, seconds: float) -> None:
+        """All slots have their state."""
+        with self._lock:
+            if self._shown and self._to_restore:
+                size = self._bytes_restored / 1e6
+                number = self._to_restore.checkpoint
+                self._print(f"restored checkpoint {number}: {size:,.1f} MB in {seconds:.1f} s, slots' start included")
+            self._last_shown = time.monotonic()
 
     def epoch(self, number: int, seconds: float, result: EpochResult, base: int | None, part: float | None) -> None:
         with self._lock:
@@ -78,3 +106,7 @@ class Progress:
     def _print(self, text: str) -> None:
         self._stream.write(f"[{self._name}] {text}\n")
         self._stream.flush()
+
+
+def _chain_size(chain: Sequence[FileHandle]) -> int:
+    return sum(handle["size"] for handle in chain)

@@ -59,6 +59,7 @@ class SlotPlace:
     checkpointing: bool = True  # if not, nobody needs to know what changed
     max_state_size: int | None = None  # state goes to the driver's memory, and comes from there inside the handles
     now: Callable[[], int] = wall_clock
+    on_restored: Callable[[int], None] | None = None  # told how large each state file was that has been read
 
     @cached_property
     def storage(self) -> Storage:
@@ -319,6 +320,8 @@ class Assembly:
                 for delta in file.deltas():
                     if delta.uid in stores and (delta.group == NO_GROUP or delta.group in owned[delta.uid]):
                         stores[delta.uid].load(delta.name, delta.kind, delta.keys, delta.values, delta.deleted)
+            if place.on_restored is not None:
+                place.on_restored(handle["size"])
         if place.origin is not None:
             parallelism = {operator.uid: operator.parallelism for operator in self._plan.operators}
             redistribute_operator_state(place.origin, place.storage, place.slot, parallelism, stores)

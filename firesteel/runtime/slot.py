@@ -70,6 +70,7 @@ class Slot:
             parameters=boot["parameters"],
             checkpointing=boot["checkpointing"],
             max_state_size=boot["max_state_size"],
+            on_restored=lambda size: self.tell({"type": "restored", "bytes": size}),
         )
         crash_point("slot-restore")
         self._task = SlotTask(unpack_plan(program), place, self.tell)

@@ -175,6 +175,7 @@ class SlotTask:
         report = {
             "slot": self._place.slot,
             "epoch": order.epoch,
+            "checkpoint": order.checkpoint,
             "nonce": self._nonce,
             "records": {uid: count for uid, count in counts.items() if any(count)},
             "committables": committables,
