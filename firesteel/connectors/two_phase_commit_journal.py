@@ -1,8 +1,8 @@
 """Which transactions have begun: one small file each, from before its first record to after its commit or abort.
 
-`txn-<incarnation>-<subtask>-<sequence>.json` holds the transaction's handle and when it began. It is written by the slot
-and synced before the handle is used, and deleted by whoever resolves the transaction. What a killed slot or driver had
-open is therefore always found by the next incarnation, with no need to ask the other system what it has.
+`txn-<incarnation>-<subtask>-<sequence>.json` holds the transaction's handle. It is written by the slot and synced before
+the handle is used, and deleted by whoever resolves the transaction. What a killed slot or driver had open is therefore
+always found by the next incarnation, with no need to ask the other system what it has. docs/formats.md has the layout.
 """
 
 from __future__ import annotations

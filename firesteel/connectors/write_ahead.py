@@ -12,6 +12,7 @@ The life of a record, and where it can stop:
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import re
 import time
@@ -156,7 +157,8 @@ class LogWriter(SinkWriter):
 
     def close(self) -> None:
         if self._log is not None:
-            self._log.close()
+            with contextlib.suppress(OSError):  # there may be no room for what is still in its buffer
+                self._log.close()
             self._storage.delete(self._log.name)
             self._log = None
         for log in list(self._ended.values()):  # nobody persists them any more; they are the committer's to delete

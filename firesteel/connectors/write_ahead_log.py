@@ -17,6 +17,7 @@ from typing import Any
 
 from xxhash import xxh3_64_intdigest
 
+from firesteel.common.durable import naming
 from firesteel.common.storage import Storage
 from firesteel.connectors.base import CHUNK
 from firesteel.errors import CheckpointError
@@ -31,6 +32,7 @@ class LogFile:
 
     def __init__(self, storage: Storage, name: str) -> None:
         self.name = name
+        self._path = storage.at(name)
         self._file = storage.stream(name)
         self._file.write(MAGIC)
         self.size = len(MAGIC)
@@ -40,13 +42,15 @@ class LogFile:
         for start in range(0, len(values), CHUNK):
             chunk = list(values[start : start + CHUNK])
             data = pickle.dumps(chunk, protocol=pickle.HIGHEST_PROTOCOL)
-            self._file.write(_BLOCK.pack(len(data), xxh3_64_intdigest(data)))
-            self._file.write(data)
+            with naming(self._path):
+                self._file.write(_BLOCK.pack(len(data), xxh3_64_intdigest(data)))
+                self._file.write(data)
             self.size += _BLOCK.size + len(data)
             self.records += len(chunk)
 
     def close(self) -> None:
-        self._file.close()
+        with naming(self._path):
+            self._file.close()
 
 
 def check_log(storage: Storage, name: str, size: int) -> None:
