@@ -17,12 +17,14 @@ from firesteel.datastream.checkpointed_function import (
 )
 from firesteel.datastream.collecting import CloseableIterator
 from firesteel.datastream.data_stream import (
+    AllWindowedStream,
     BroadcastConnectedStream,
     BroadcastStream,
     ConnectedStreams,
     DataStream,
     DataStreamSink,
     KeyedStream,
+    WindowedStream,
 )
 from firesteel.datastream.environment import StreamExecutionEnvironment
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
@@ -30,6 +32,7 @@ from firesteel.datastream.externalized_checkpoint_retention import ExternalizedC
 from firesteel.datastream.flink1_environment import ExternalizedCheckpointCleanup, TimeCharacteristic
 from firesteel.datastream.functions import (
     AggregateFunction,
+    AllWindowFunction,
     BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
@@ -44,11 +47,14 @@ from firesteel.datastream.functions import (
     KeySelector,
     MapFunction,
     Partitioner,
+    ProcessAllWindowFunction,
     ProcessFunction,
+    ProcessWindowFunction,
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
     SourceFunction,
+    WindowFunction,
 )
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
@@ -79,11 +85,23 @@ from firesteel.datastream.state_backend import (
 )
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.timerservice import TimerService
+from firesteel.datastream.window import (
+    CountWindow,
+    GlobalWindow,
+    MergingWindowAssigner,
+    TimeWindow,
+    Trigger,
+    TriggerResult,
+    Window,
+    WindowAssigner,
+)
 
 __all__ = [
     "AggregateFunction",
     "AggregatingState",
     "AggregatingStateDescriptor",
+    "AllWindowFunction",
+    "AllWindowedStream",
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",
     "BroadcastState",
@@ -99,6 +117,7 @@ __all__ = [
     "CoMapFunction",
     "CoProcessFunction",
     "ConnectedStreams",
+    "CountWindow",
     "DataStream",
     "DataStreamSink",
     "EmbeddedRocksDBStateBackend",
@@ -112,6 +131,7 @@ __all__ = [
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
     "GenericWriteAheadSink",
+    "GlobalWindow",
     "HashMapStateBackend",
     "JobManagerCheckpointStorage",
     "KeySelector",
@@ -127,11 +147,14 @@ __all__ = [
     "MapStateDescriptor",
     "MemorySize",
     "MemoryStateBackend",
+    "MergingWindowAssigner",
     "OperatorStateStore",
     "OutputTag",
     "Partitioner",
     "PredefinedOptions",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessWindowFunction",
     "RawStateOutput",
     "ReadOnlyBroadcastState",
     "ReduceFunction",
@@ -148,9 +171,16 @@ __all__ = [
     "StreamExecutionEnvironment",
     "TimeCharacteristic",
     "TimeDomain",
+    "TimeWindow",
     "TimerService",
     "TransactionContext",
+    "Trigger",
+    "TriggerResult",
     "TwoPhaseCommitSinkFunction",
     "ValueState",
     "ValueStateDescriptor",
+    "Window",
+    "WindowAssigner",
+    "WindowFunction",
+    "WindowedStream",
 ]

@@ -31,6 +31,8 @@ from firesteel.datastream.functions import (
 from firesteel.datastream.given import OutputType, Projection, check_function, check_output_type, same
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.state import MapStateDescriptor
+from firesteel.datastream.windowed_stream import AllWindowedStream, WindowedStream
+from firesteel.datastream.windowing import WindowOperations
 from firesteel.errors import GraphError
 from firesteel.graph.nodes import (
     AssignTimestamps,
@@ -49,13 +51,13 @@ if TYPE_CHECKING:
     from firesteel.common.execution_config import ExecutionConfig
     from firesteel.datastream.environment import StreamExecutionEnvironment
 
-__all__ = ["BroadcastConnectedStream", "BroadcastStream", "CloseableIterator", "ConnectedStreams", "DataStream"]
-__all__ += ["DataStreamSink", "KeyedStream"]
+__all__ = ["AllWindowedStream", "BroadcastConnectedStream", "BroadcastStream", "CloseableIterator", "ConnectedStreams"]
+__all__ += ["DataStream", "DataStreamSink", "KeyedStream", "WindowedStream"]
 
 Self = TypeVar("Self", bound="DataStream")
 
 
-class DataStream(DataFrameOperations, Flink1Stream, Described):
+class DataStream(DataFrameOperations, Flink1Stream, WindowOperations, Described):
     """A stream of records."""
 
     def __init__(

@@ -8,7 +8,7 @@
 | `RocksDBStateBackend(path, True)` | `EmbeddedRocksDBStateBackend(True)` and `set_checkpoint_storage_dir(path)` |
 | `enable_externalized_checkpoints(cleanup)` | `set_externalized_checkpoint_retention(retention)` |
 | `ExternalizedCheckpointCleanup` | `ExternalizedCheckpointRetention` |
-| `set_stream_time_characteristic(...)` | nothing: event time begins with a WatermarkStrategy |
+| `set_stream_time_characteristic(...)` | nothing: event time begins with a WatermarkStrategy, windows name theirs |
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Flink1Environment:
         return self._state_backend or HashMapStateBackend()
 
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> None:
-        """Accepted, and without effect: windows and timers say themselves which time they mean.
+        """Only decides what `time_window` stands for: windows and timers say themselves which time they mean.
 
         Ingestion time is refused, as nothing would assign it.
         """

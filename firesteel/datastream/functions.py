@@ -20,9 +20,16 @@ from firesteel.datastream.process_functions import (
 )
 from firesteel.datastream.runtime_context import Function, KeyedStateStore, RuntimeContext
 from firesteel.datastream.timerservice import TimerService
+from firesteel.datastream.window_functions import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowFunction",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CoFlatMapFunction",
@@ -40,12 +47,15 @@ __all__ = [
     "MapFunction",
     "NullByteKeySelector",
     "Partitioner",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",
     "SinkFunction",
     "SourceFunction",
     "TimerService",
+    "WindowFunction",
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from firesteel.common.time import Duration, Time
 from firesteel.common.typeinfo import RowTypeInfo, TypeInformation
 from firesteel.datastream.functions import Function
 from firesteel.errors import GraphError
@@ -44,3 +45,12 @@ class Projection:
 
 def same(value: Any) -> Any:
     return value
+
+
+def check_millis(what: str, given: Any) -> int:
+    """An amount of time as the user gave it, in milliseconds."""
+    if isinstance(given, Time):
+        return given.to_milliseconds()
+    if isinstance(given, Duration):
+        return given.to_millis()
+    raise GraphError(f"{what} must be a Time or a Duration such as Time.seconds(10), not {given!r:.200}")

@@ -17,6 +17,7 @@ from firesteel.datastream.functions import (
     ReduceFunction,
 )
 from firesteel.datastream.given import OutputType, check_function
+from firesteel.datastream.windowing import KeyedWindowOperations
 from firesteel.datastream.with_state import (
     FilterWithState,
     FlatMapWithState,
@@ -28,7 +29,7 @@ from firesteel.errors import GraphError
 from firesteel.graph.nodes import Input, Partitioning, Process, Reduce
 
 
-class KeyedStream(DataStream):
+class KeyedStream(KeyedWindowOperations, DataStream):
     """A stream whose records are brought together by key; its functions have keyed state."""
 
     def process(self, func: KeyedProcessFunction, output_type: OutputType = None) -> DataStream:  # type: ignore[override]

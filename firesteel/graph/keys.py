@@ -40,6 +40,14 @@ def encode_key(key: Any) -> bytes:
     return _encode(key, key)
 
 
+def namespaced(key: Any, namespace: Any) -> tuple[Any, ...]:
+    """What stands in a key's place for state of a part of it, such as one of its windows. It has the key's group.
+
+    No key is equal to it, because Ellipsis has no canonical form. A plain tuple, since it is made for every record.
+    """
+    return (key, namespace, ...)
+
+
 def _sized(tag: bytes, payload: bytes) -> bytes:
     return tag + len(payload).to_bytes(4, "big") + payload
 
@@ -157,6 +165,8 @@ class KeyGroups(dict[Any, int]):
         if type(key) is str:  # by far the most common; the same bytes as encode_key's, in half the time
             data = key.encode("utf-8", "surrogatepass")
             group = xxh3_64_intdigest(b"s" + len(data).to_bytes(4, "big") + data) % self.max_parallelism
+        elif type(key) is tuple and len(key) == 3 and key[2] is ...:
+            return self[key[0]]  # namespaced; not remembered, as there are ever new ones
         else:
             group = xxh3_64_intdigest(encode_key(key)) % self.max_parallelism
         if len(self) >= self.capacity:

@@ -67,6 +67,19 @@ class Reduce:
 
 
 @dataclass(frozen=True)
+class Window:
+    """The records of a key, put into windows and given out, combined or evaluated, when a trigger says so."""
+
+    assigner: Any  # a WindowAssigner
+    trigger: Any  # a Trigger
+    combine: Any = None  # a ReduceFunction, a function or an AggregateFunction; None: windows keep all their records
+    function: Any = None  # evaluates what is in a window; None: it is given out as it is
+    evictor: Any = None  # an Evictor
+    allowed_lateness: int = 0  # in milliseconds
+    late_tag: str | None = None  # the OutputTag's id for records that come too late
+
+
+@dataclass(frozen=True)
 class CoMap:
     """One output for each input of either of two streams."""
 
@@ -140,6 +153,7 @@ Operator = (
     | Filter
     | Process
     | Reduce
+    | Window
     | CoMap
     | CoFlatMap
     | CoProcess

@@ -34,6 +34,7 @@ from firesteel.runtime.restoring import redistribute_operator_state
 from firesteel.runtime.snapshots import FileHandle, KeyedStore
 from firesteel.runtime.timers import Timers, UnkeyedTimerService
 from firesteel.runtime.timestamps import Timestamper
+from firesteel.runtime.windows.choice import window_operator
 from firesteel.state.files import StateFile
 from firesteel.state.hashmap import HashMapStore
 from firesteel.state.origin import Origin
@@ -214,6 +215,9 @@ class Assembly:
         if operator.keyed:
             keyed = KeyedState(store, self._place.now)
             self.keyed.append(keyed)
+        if isinstance(kind, nodes.Window):
+            assert keyed is not None
+            return self._windows(operator, kind, keyed, emitter)
         if keyed is not None and isinstance(kind, nodes.Process | nodes.CoProcess | nodes.BroadcastProcess):
             timers = Timers(operator, kind.function.on_timer, keyed, emitter, self._place.now)
             self.timers.append((operator.level, timers))
@@ -230,6 +234,13 @@ class Assembly:
         self._services[operator.id] = context.timer_service()
         return compile_operator(operator, keyed, timers, context, emitter, broadcast)
 
+    def _windows(self, operator: PlannedOperator, kind: nodes.Window, keyed: KeyedState, emitter: Emitter) -> Operation:
+        context = self._open(operator, keyed, OperatorState(operator, keyed.store), keyed.store)
+        windows = window_operator(operator, kind, keyed, context, emitter, self._place.now)
+        self.timers.append((operator.level, windows.timers))
+        self._services[operator.id] = windows.timers.service
+        return Operation([windows.push], windows.timers.advance, emitter.idle)
+
     def _participate(
         self,
         operator: PlannedOperator,
@@ -243,7 +254,9 @@ class Assembly:
         participant.initialize(origin.checkpoint if origin is not None else None, keyed)
         self.participants.append(participant)
 
-    def _open(self, operator: PlannedOperator, keyed: KeyedState | None, states: OperatorState, store: Store) -> None:
+    def _open(
+        self, operator: PlannedOperator, keyed: KeyedState | None, states: OperatorState, store: Store
+    ) -> SlotRuntimeContext:
         context = SlotRuntimeContext(
             operator,
             self._context(operator),
@@ -255,14 +268,16 @@ class Assembly:
         if takes_part(getattr(operator.operator, "function", None)):
             function = operator.operator.function  # type: ignore[union-attr]
             self._participate(operator, function, states, store, context if keyed is not None else None)
+        functions = [getattr(operator.operator, name, None) for name in ("combine", "function")]
         selectors = [edge.key_selector for edge in operator.inputs]
-        for function in (getattr(operator.operator, "function", None), *selectors):
+        for function in (*functions, *selectors):
             if isinstance(function, Function) and not any(function is known for known in self.functions):
                 try:
                     function.open(context)
                 except Exception as error:
                     raise OperatorFailure(operator, "in open()", error) from error
                 self.functions.append(function)
+        return context
 
     def _emitter(self, operator: PlannedOperator) -> Emitter:
         count = self.counts[operator.uid]

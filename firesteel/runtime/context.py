@@ -48,6 +48,10 @@ class SlotRuntimeContext(RuntimeContext):
         self._metrics = metrics
         self._parameters = parameters
 
+    def of(self, keyed: KeyedState) -> SlotRuntimeContext:
+        """The same place with other state."""
+        return SlotRuntimeContext(self._operator, self._place, self._attempt, keyed, self._metrics, self._parameters)
+
     def get_task_name(self) -> str:
         return self._operator.name
 

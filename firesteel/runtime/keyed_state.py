@@ -37,7 +37,7 @@ def wall_clock() -> int:
 class KeyedState:
     """One operator's keyed state in one subtask. Setting `key` is all that switching to another key takes."""
 
-    __slots__ = ("_cleanups", "_handles", "_now", "key", "store")
+    __slots__ = ("_cleanups", "_handles", "_now", "_prefix", "key", "store")
 
     def __init__(self, store: Store, now: Now = wall_clock) -> None:
         """
@@ -46,8 +46,15 @@ class KeyedState:
         self.key: Any = None
         self.store = store
         self._now = now
+        self._prefix = ""
         self._handles: dict[str, tuple[StateDescriptor, State]] = {}
         self._cleanups: list[Cleanup] = []
+
+    def scoped(self, prefix: str) -> KeyedState:
+        """States of their own, with a current key of their own, in the same store: under names that begin with this."""
+        scope = KeyedState(self.store, self._now)
+        scope._prefix, scope._cleanups = prefix, self._cleanups
+        return scope
 
     def state(self, descriptor: StateDescriptor) -> State:
         """The state that is described, always the same one for a name.
@@ -57,7 +64,8 @@ class KeyedState:
         name = descriptor.name
         known = self._handles.get(name)
         if known is not None:
-            _check_same(known[0], descriptor)
+            if known[0] is not descriptor:
+                _check_same(known[0], descriptor)
             return known[1]
         if name.startswith(RESERVED):
             raise StateError(f"state {name!r} cannot have that name: those beginning with {RESERVED!r} are reserved")
@@ -91,22 +99,22 @@ class KeyedState:
 
     def _bind_value(self, descriptor: StateDescriptor, live: TimeToLive | None) -> Accessors:
         if live is None:
-            return self.store.value_table(descriptor.name, descriptor.kind).bind(self)
-        table = self.store.value_table(descriptor.name, descriptor.kind + TTL)
+            return self.store.value_table(self._prefix + descriptor.name, descriptor.kind).bind(self)
+        table = self.store.value_table(self._prefix + descriptor.name, descriptor.kind + TTL)
         self._cleanups.append(ttl.value_cleanup(table, live, self._now))
         return ttl.bind_value(table, self, live, self._now)
 
     def _bind_list(self, descriptor: StateDescriptor, live: TimeToLive | None) -> ListAccessors:
         if live is None:
-            return self.store.list_table(descriptor.name, descriptor.kind).bind(self)
-        table = self.store.list_table(descriptor.name, descriptor.kind + TTL)
+            return self.store.list_table(self._prefix + descriptor.name, descriptor.kind).bind(self)
+        table = self.store.list_table(self._prefix + descriptor.name, descriptor.kind + TTL)
         self._cleanups.append(ttl.list_cleanup(table, live, self._now))
         return ttl.bind_list(table, self, live, self._now)
 
     def _bind_map(self, descriptor: StateDescriptor, live: TimeToLive | None) -> MapAccessors:
         if live is None:
-            return self.store.map_table(descriptor.name, descriptor.kind).bind(self)
-        table = self.store.map_table(descriptor.name, descriptor.kind + TTL)
+            return self.store.map_table(self._prefix + descriptor.name, descriptor.kind).bind(self)
+        table = self.store.map_table(self._prefix + descriptor.name, descriptor.kind + TTL)
         self._cleanups.append(ttl.map_cleanup(table, live, self._now))
         return ttl.bind_map(table, self, live, self._now)
 
@@ -123,7 +131,9 @@ def _check_same(known: StateDescriptor, again: StateDescriptor) -> None:
             )
 
 
-# Handles are accessors under the names users know; slots, so that a call is one attribute and one function.
+# Handles are accessors under the names users know; slots, so that a call is one attribute and one function. Those of states
+# that can be merged also have `take`, which removes what is stored and gives it, and `absorb`, which unites it with what is
+# stored under another key: for windows that merge.
 
 
 class KeyedValueState(ValueState[Any]):
@@ -139,7 +149,7 @@ class KeyedValueState(ValueState[Any]):
 class KeyedListState(ListState[Any]):
     """`get` gives a tuple: what is not added through the state would be lost, so nothing can be added to it."""
 
-    __slots__ = ("add", "add_all", "clear", "get", "update")
+    __slots__ = ("absorb", "add", "add_all", "clear", "get", "take", "update")
     get: Callable[[], tuple[Any, ...]]
     add: Callable[[Any], None]  # type: ignore[assignment]
     add_all: Callable[[Iterable[Any]], None]  # type: ignore[assignment]
@@ -148,6 +158,7 @@ class KeyedListState(ListState[Any]):
 
     def __init__(self, accessors: ListAccessors) -> None:
         self.get, self.add, self.add_all, self.update, self.clear = accessors
+        self.take, self.absorb = _taking(self.get, self.clear), self.add_all
 
 
 class KeyedMapState(MapState[Any, Any]):
@@ -174,7 +185,7 @@ class KeyedMapState(MapState[Any, Any]):
 class KeyedReducingState(ReducingState[Any]):
     """Adding None clears it, as in Flink."""
 
-    __slots__ = ("add", "clear", "get")
+    __slots__ = ("absorb", "add", "clear", "get", "take")
     get: Callable[[], Any]
     add: Callable[[Any], None]  # type: ignore[assignment]
     clear: Callable[[], None]
@@ -190,12 +201,13 @@ class KeyedReducingState(ReducingState[Any]):
             write(value if before is None else reduce(before, value))
 
         self.get, self.add, self.clear = read, add, clear
+        self.take, self.absorb = _taking(read, clear), add
 
 
 class KeyedAggregatingState(AggregatingState[Any, Any]):
     """What is stored is the accumulator. Adding None clears it, as in Flink."""
 
-    __slots__ = ("add", "clear", "get")
+    __slots__ = ("absorb", "add", "clear", "get", "take")
     get: Callable[[], Any]
     add: Callable[[Any], None]  # type: ignore[assignment]
     clear: Callable[[], None]
@@ -215,4 +227,18 @@ class KeyedAggregatingState(AggregatingState[Any, Any]):
             accumulator = read()
             write(fold(value, create() if accumulator is None else accumulator))
 
+        def absorb(other: Any) -> None:
+            accumulator = read()
+            write(other if accumulator is None else function.merge(accumulator, other))
+
         self.get, self.add, self.clear = get, add, clear
+        self.take, self.absorb = _taking(read, clear), absorb
+
+
+def _taking(read: Callable[[], Any], clear: Callable[[], None]) -> Callable[[], Any]:
+    def take() -> Any:
+        found = read()
+        clear()
+        return found
+
+    return take

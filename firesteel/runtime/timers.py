@@ -18,7 +18,7 @@ from firesteel.runtime.process import Output
 from firesteel.state.timers import MAX_TIME, TimerTable
 
 EVENT_TIMERS, PROCESSING_TIMERS = "/event-timers", "/processing-timers"
-_PUSH_RECORDS = 8192
+PUSH_RECORDS = 8192
 
 
 class UnkeyedTimerService(TimerService):
@@ -79,7 +79,7 @@ class Timers:
     def __init__(
         self,
         operator: PlannedOperator,
-        on_timer: Callable[[int, Any], Any],
+        on_timer: Callable[..., Any],
         keyed: KeyedState,
         emitter: Emitter,
         now: Callable[[], int],
@@ -127,7 +127,7 @@ class Timers:
                     raise OperatorFailure(
                         self._operator, f"on the timer {time} of the key {keyed.key!r:.200}", error
                     ) from error
-                if len(out.values) >= _PUSH_RECORDS:
+                if len(out.values) >= PUSH_RECORDS:
                     out.push(timed=event_time, split=not tags)
                     out, tags = Output(self._emitter), OutputTag.exist()
                     append, append_time = out.values.append, out.times.append

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from firesteel.common.typeinfo import TypeInformation
+from firesteel.datastream.data_stream import DataStream
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.errors import CheckpointError, StateError
 from firesteel.graph.shipping import unpack_plan
@@ -17,7 +18,7 @@ from firesteel.runtime.keyed_state import KeyedState
 from firesteel.runtime.task import LevelOrder, SlotTask
 from firesteel.state.origin import Origin
 from firesteel.testing.inspection import ANY, Timer, empty_state_of, state_of, timers_of
-from firesteel.testing.plans import function_program
+from firesteel.testing.plans import function_program, stream_program
 from firesteel.testing.recording import FUNCTION, Recorder, RecordingAssembly, arrived
 from firesteel.testing.snapshots import HarnessSnapshot, Workspace, users_own_errors
 
@@ -54,6 +55,24 @@ class FunctionHarness:
         program = function_program(function, kind, key_selector, output_type)
         self._start(program, clock, dict(parameters or {}), check_mutation, restore)
 
+    @classmethod
+    def around(
+        cls,
+        build: Callable[[DataStream], DataStream],
+        *,
+        clock: int | None = None,
+        parameters: Mapping[str, str] | None = None,
+        check_mutation: bool = True,
+        restore: HarnessSnapshot | None = None,
+    ) -> FunctionHarness:
+        """A harness for an operator that is more than one function, such as windows.
+
+        :param build: adds one operator to a stream: `lambda s: s.key_by(...).window(...).sum(1)`.
+        """
+        harness = cls.__new__(cls)
+        harness._start(stream_program(build), clock, dict(parameters or {}), check_mutation, restore)
+        return harness
+
     def _start(
         self,
         program: bytes,
@@ -72,7 +91,7 @@ class FunctionHarness:
         plan = unpack_plan(program)
         self._levels = plan.levels
         operator = next(each for each in plan.operators if each.uid == FUNCTION)
-        self.function: Any = operator.operator.function  # type: ignore[union-attr]
+        self.function: Any = getattr(operator.operator, "function", None)
         """The copy of the function that runs."""
         place = SlotPlace(
             job_id="harness",

@@ -1,4 +1,4 @@
-"""The smallest job around one function."""
+"""The smallest job around one function or operator."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.base import EnumeratorContext, Json, ReaderContext, Source, SourceReader, SplitEnumerator
 from firesteel.datastream import functions
+from firesteel.datastream.data_stream import DataStream
+from firesteel.datastream.environment import StreamExecutionEnvironment
 from firesteel.datastream.functions import KeySelector
 from firesteel.errors import GraphError
 from firesteel.graph import nodes
@@ -56,6 +58,24 @@ def function_program(function: Any, kind: str | None, key_selector: Any, output_
     name = getattr(function, "__name__", type(function).__name__)
     node = graph.add(chosen.operator(function), name, tuple(inputs), uid=FUNCTION, output_type=output_type)
     graph.add(nodes.Collect(), "output", (Input(node.id),))
+    return pack_plan(build_plan(graph, 1, None))
+
+
+def stream_program(build: Callable[[DataStream], DataStream]) -> bytes:
+    """The same around the operator that a function adds to a stream."""
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    graph = environment.graph
+    source = graph.add(nodes.Read(_Unread()), "input 1", ())
+    stream = build(DataStream(environment, (Input(source.id),)))
+    added = graph.nodes()[1:]
+    if not isinstance(stream, DataStream) or len(added) != 1 or stream._inputs != (Input(added[0].id),):
+        names = ", ".join(repr(node.name) for node in added) or "none"
+        raise GraphError(
+            f"around() takes a function that adds one operator to the stream it is given, and returns the operator's own "
+            f"stream; it added: {names}"
+        )
+    graph.change(added[0].id, uid=FUNCTION, parallelism=1)
+    graph.add(nodes.Collect(), "output", (Input(added[0].id),))
     return pack_plan(build_plan(graph, 1, None))
 
 

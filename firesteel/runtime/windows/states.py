@@ -1,0 +1,73 @@
+"""The states of windows: what is in them, what their triggers and functions keep.
+
+They are typed states like users', in scopes of their own whose current key is the pair of a key and one of its windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from firesteel.datastream.functions import AggregateFunction
+from firesteel.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+)
+from firesteel.errors import StateError
+from firesteel.graph import nodes
+from firesteel.graph.keys import namespaced
+from firesteel.runtime.keyed_state import RESERVED, KeyedState
+from firesteel.state.store import Store
+
+CONTENTS, RECORDS = "window-contents", "window-records"
+"""What is in windows; the second one where an evictor needs the records' timestamps too."""
+
+TRIGGER, WINDOW = "/trigger/", "/window/"
+"""Begin the names of triggers' states and of window functions' per-window states."""
+
+
+class WindowScope:
+    """States of one kind. Entering a window is all that switching to it takes."""
+
+    __slots__ = ("states",)
+
+    def __init__(self, keyed: KeyedState, prefix: str) -> None:
+        self.states = keyed.scoped(prefix)
+
+    def enter(self, key: Any, window: Any) -> None:
+        self.states.key = namespaced(key, window)
+
+    def unite(self, state: Any, key: Any, target: Any, sources: Iterable[Any]) -> None:
+        """Put what a state holds for some windows of a key into that for another one, which is entered then."""
+        for source in sources:
+            self.enter(key, source)
+            stored = state.take()
+            self.enter(key, target)
+            if stored is not None:
+                state.absorb(stored)
+        self.enter(key, target)
+
+
+def contents_descriptor(kind: nodes.Window) -> StateDescriptor:
+    """The state that an operator keeps the contents of its windows in."""
+    if kind.evictor is not None:
+        return ListStateDescriptor(RECORDS)
+    if kind.combine is None:
+        return ListStateDescriptor(CONTENTS)
+    if isinstance(kind.combine, AggregateFunction):
+        return AggregatingStateDescriptor(CONTENTS, kind.combine)
+    return ReducingStateDescriptor(CONTENTS, kind.combine)
+
+
+def check_contents(kind: nodes.Window, store: Store) -> None:
+    """
+    :raises StateError: the windows restored were written with an evictor and are to be read without one, or vice versa.
+    """
+    other, was = (RECORDS, "with") if kind.evictor is None else (CONTENTS, "without")
+    if any(name == RESERVED + other and len(table) for name, _, table in store.tables()):
+        raise StateError(
+            f"the windows in the checkpoint were filled {was} an evictor, which keeps other things than are needed now. Give "
+            f"the operator another uid to begin with empty windows"
+        )
