@@ -29,11 +29,13 @@ from firesteel.state.tables import (
     ValueTable,
 )
 from firesteel.state.timers import MAX_TIME, TimerTable
+from firesteel.state.windows import WindowTable
 
 __all__ = [
     "MAX_TIME",
     "NO_GROUP",
     "TTL",
+    "WINDOWS",
     "Accessors",
     "CurrentKey",
     "Entry",
@@ -46,7 +48,12 @@ __all__ = [
     "Table",
     "TimerTable",
     "ValueTable",
+    "WindowTable",
 ]
+
+
+WINDOWS = "+windows"
+"""Ends the kind of states with a value for each window of a key."""
 
 
 class Store(ABC):
@@ -84,6 +91,12 @@ class Store(ABC):
         assert isinstance(table, ValueTable)
         return table
 
+    def window_table(self, name: str, kind: str) -> WindowTable:
+        """A value of that kind for each pair of key and window."""
+        table = self.table(name, kind + WINDOWS)
+        assert isinstance(table, WindowTable)
+        return table
+
     def list_table(self, name: str, kind: str = "list") -> ListTable:
         table = self.table(name, kind)
         assert isinstance(table, ListTable)
@@ -119,6 +132,8 @@ class Store(ABC):
         return {name: (kind, table) for name, kind, table in self.tables() if isinstance(table, OperatorTable)}
 
     def _create(self, name: str, kind: str) -> Table:
+        if kind.endswith(WINDOWS):
+            return WindowTable(lambda: self._create_values(name))
         layout = kind.removesuffix(TTL)
         if layout in ("value", "reducing", "aggregating"):
             return self._create_values(name)

@@ -16,6 +16,7 @@ from firesteel.graph.keys import KeyGroups
 from firesteel.state.hashmap import HashMapListTable, HashMapMapTable, HashMapStore, HashMapValueTable
 from firesteel.state.store import (
     TTL,
+    WINDOWS,
     Accessors,
     CurrentKey,
     ListAccessors,
@@ -113,7 +114,7 @@ class Watch:
         return ((key, part) for key, parts in self._held.items() for part in parts)
 
     def _complaint(self, key: Any, part: Any, held: Held) -> str:
-        layout = self._kind.removesuffix(TTL)
+        layout = self._kind.removesuffix(TTL).removesuffix(WINDOWS)
         where = {"list": f"element {part!r} of the", "map": f"the value under {part!r} of the"}.get(layout, "the")
         return (
             f"{where} {layout} state {self._name!r} of key {key!r:.200} was changed in place, and the state was not told: "
@@ -151,7 +152,8 @@ class WatchedStore(HashMapStore):
         return super()._create(name, kind)
 
     def _watch(self, name: str) -> Watch:
-        self.watches.append(Watch(self._owner, name, self._kind))
+        kind = self._kinds.get(name, self._kind)  # known already if it is about one more window
+        self.watches.append(Watch(self._owner, name, kind))
         return self.watches[-1]
 
     def _create_values(self, name: str) -> ValueTable:

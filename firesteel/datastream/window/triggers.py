@@ -11,6 +11,7 @@ from firesteel.datastream.given import check_millis
 from firesteel.datastream.state import ReducingStateDescriptor, ValueStateDescriptor
 from firesteel.datastream.window.delta import DeltaFunction, check_delta_function, delta_of
 from firesteel.datastream.window.trigger import Trigger, TriggerResult
+from firesteel.datastream.window.windows import MAX_LONG_VALUE
 from firesteel.errors import GraphError
 from firesteel.graph.nodes import check_positive
 
@@ -99,7 +100,9 @@ class _Continuous(_Plain):
             self._register(ctx, time)
 
     def _schedule(self, after: int, window: Any, ctx: Trigger.TriggerContext) -> None:
-        time = min(after + self.interval, window.max_timestamp())
+        time, end = after + self.interval, window.max_timestamp()
+        if after < end < time or self._is_over(ctx):  # not later: windows by event time may long be over by the clock
+            time = end
         ctx.get_partitioned_state(self._next_fire).add(time)
         self._register(ctx, time)
 
@@ -116,6 +119,10 @@ class _Continuous(_Plain):
         time: int | None = state.get()
         state.clear()
         return time
+
+    def _is_over(self, ctx: Trigger.TriggerContext) -> bool:
+        """Whether time has come to its end, so that intervals would have none."""
+        return False
 
     @abstractmethod
     def _register(self, ctx: Trigger.TriggerContext, time: int) -> None: ...
@@ -147,6 +154,9 @@ class ContinuousEventTimeTrigger(_Continuous):
         time = self._forget(ctx)
         if time is not None:
             ctx.delete_event_time_timer(time)
+
+    def _is_over(self, ctx: Trigger.TriggerContext) -> bool:
+        return ctx.get_current_watermark() == MAX_LONG_VALUE
 
     def _register(self, ctx: Trigger.TriggerContext, time: int) -> None:
         ctx.register_event_time_timer(time)

@@ -9,6 +9,7 @@ from firesteel.graph.plan import PlannedOperator
 from firesteel.runtime.context import SlotRuntimeContext
 from firesteel.runtime.flow import Emitter
 from firesteel.runtime.keyed_state import KeyedState
+from firesteel.runtime.windows.aligned import AlignedWindowOperator, is_aligned
 from firesteel.runtime.windows.operator import WindowOperator
 
 
@@ -21,4 +22,5 @@ def window_operator(
     now: Callable[[], int],
 ) -> WindowOperator:
     """The windows of one operator in one subtask."""
-    return WindowOperator(operator, kind, keyed, context, emitter, now)
+    run = AlignedWindowOperator if is_aligned(kind) else WindowOperator
+    return run(operator, kind, keyed, context, emitter, now)

@@ -33,6 +33,8 @@ class MergingWindowSet:
 
     def add(self, window: Any, on_merge: OnMerge) -> Any:
         """Put a window among the others and give the one that it is part of now."""
+        if self.state_window(window) is not None:
+            return window
         merges = _Merges()
         self._assigner.merge_windows([*self._windows(), window], merges)
         actual, is_part = window, False

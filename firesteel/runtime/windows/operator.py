@@ -18,14 +18,14 @@ from firesteel.runtime.callables import resolve_selector
 from firesteel.runtime.context import SlotRuntimeContext
 from firesteel.runtime.failures import on_record
 from firesteel.runtime.flow import Emitter, Times, Values
-from firesteel.runtime.keyed_state import RESERVED, KeyedState
+from firesteel.runtime.keyed_state import KeyedState
 from firesteel.runtime.process import Output
 from firesteel.runtime.windows.contexts import AssignerContext, TriggerContext
 from firesteel.runtime.windows.evaluation import Evaluation
 from firesteel.runtime.windows.evicting import EvictingEvaluation
 from firesteel.runtime.windows.lateness import Lateness
 from firesteel.runtime.windows.merging import MergingWindowSet
-from firesteel.runtime.windows.states import TRIGGER, WindowScope, check_contents, contents_descriptor
+from firesteel.runtime.windows.states import TRIGGER, WindowScope, check_contents, contents_of
 from firesteel.runtime.windows.timers import WindowTimers, push
 
 
@@ -50,8 +50,8 @@ class WindowOperator:
         evaluate = Evaluation if kind.evictor is None else EvictingEvaluation
         self._evaluation = evaluate(kind, keyed, service, context)
         self._assigner_context = AssignerContext(service, context)
-        self._contents = WindowScope(keyed, RESERVED)
-        self._state: Any = self._contents.states.state(contents_descriptor(kind))
+        self._contents = WindowScope(keyed)
+        self._state: Any = contents_of(kind, self._contents)
         self._is_list = isinstance(self._state, ListState)
         self._triggers = WindowScope(keyed, TRIGGER)
         self._trigger = kind.trigger

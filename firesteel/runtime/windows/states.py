@@ -8,20 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from firesteel.datastream.functions import AggregateFunction
-from firesteel.datastream.state import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
-)
+from firesteel.datastream.functions import AggregateFunction, ReduceFunction
 from firesteel.errors import StateError
 from firesteel.graph import nodes
 from firesteel.graph.keys import namespaced
-from firesteel.runtime.keyed_state import RESERVED, KeyedState
-from firesteel.state.store import Store
+from firesteel.runtime.callables import method_of
+from firesteel.runtime.keyed_state import KeyedAggregatingState, KeyedListState, KeyedReducingState, KeyedState
+from firesteel.state.store import Store, WindowTable
 
-CONTENTS, RECORDS = "window-contents", "window-records"
+CONTENTS, RECORDS = "/window-contents", "/window-records"
 """What is in windows; the second one where an evictor needs the records' timestamps too."""
 
 TRIGGER, WINDOW = "/trigger/", "/window/"
@@ -33,7 +28,7 @@ class WindowScope:
 
     __slots__ = ("states",)
 
-    def __init__(self, keyed: KeyedState, prefix: str) -> None:
+    def __init__(self, keyed: KeyedState, prefix: str = "") -> None:
         self.states = keyed.scoped(prefix)
 
     def enter(self, key: Any, window: Any) -> None:
@@ -50,15 +45,23 @@ class WindowScope:
         self.enter(key, target)
 
 
-def contents_descriptor(kind: nodes.Window) -> StateDescriptor:
-    """The state that an operator keeps the contents of its windows in."""
-    if kind.evictor is not None:
-        return ListStateDescriptor(RECORDS)
-    if kind.combine is None:
-        return ListStateDescriptor(CONTENTS)
+def contents_of(kind: nodes.Window, scope: WindowScope) -> KeyedListState | KeyedReducingState | KeyedAggregatingState:
+    """What is in the window that the scope has entered. Where it is one value, it is in `contents_table`."""
+    states, table = scope.states, contents_table(kind, scope)
+    if table is None:
+        name = CONTENTS if kind.evictor is None else RECORDS
+        return KeyedListState(states.store.list_table(name).bind(states))
     if isinstance(kind.combine, AggregateFunction):
-        return AggregatingStateDescriptor(CONTENTS, kind.combine)
-    return ReducingStateDescriptor(CONTENTS, kind.combine)
+        return KeyedAggregatingState(table.bind(states), kind.combine)
+    return KeyedReducingState(table.bind(states), method_of(kind.combine, ReduceFunction, "reduce"))
+
+
+def contents_table(kind: nodes.Window, scope: WindowScope) -> WindowTable | None:
+    """The table of what records were combined into; None for windows that keep their records."""
+    if kind.combine is None or kind.evictor is not None:
+        return None
+    stored = "aggregating" if isinstance(kind.combine, AggregateFunction) else "reducing"
+    return scope.states.store.window_table(CONTENTS, stored)
 
 
 def check_contents(kind: nodes.Window, store: Store) -> None:
@@ -66,7 +69,7 @@ def check_contents(kind: nodes.Window, store: Store) -> None:
     :raises StateError: the windows restored were written with an evictor and are to be read without one, or vice versa.
     """
     other, was = (RECORDS, "with") if kind.evictor is None else (CONTENTS, "without")
-    if any(name == RESERVED + other and len(table) for name, _, table in store.tables()):
+    if any(name == other and len(table) for name, _, table in store.tables()):
         raise StateError(
             f"the windows in the checkpoint were filled {was} an evictor, which keeps other things than are needed now. Give "
             f"the operator another uid to begin with empty windows"
