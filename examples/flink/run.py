@@ -2,6 +2,7 @@
 
     python examples/flink/run.py state_access
     python examples/flink/run.py word_count --output /tmp/words
+    python examples/flink/run.py windowing/tumbling_time_window
 
 The sources of apache-flink are where `make setup` puts them: in the virtual environment that this Python is of.
 """
@@ -16,7 +17,8 @@ def source_of(name):
     """The example's text, importing firesteel where it imported pyflink."""
     path = EXAMPLES / f"{name}.py"
     if not path.exists():
-        known = ", ".join(sorted(each.stem for each in EXAMPLES.glob("*.py"))) or "none: call `make setup` first"
+        names = sorted(str(each.relative_to(EXAMPLES).with_suffix("")) for each in EXAMPLES.rglob("*.py"))
+        known = ", ".join(names) or "none: call `make setup` first"
         raise SystemExit(f"there is no {path}; the examples are {known}")
     return path.read_text().replace("pyflink", "firesteel")
 

@@ -9,6 +9,8 @@ import ast
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from examples.flink.run import source_of
 from tests.examples.running import Runner, of
 
@@ -102,3 +104,29 @@ def test_word_count_of_its_own_text_to_files(spark: Runner, tmp_path: Path) -> N
     lines(spark, "word_count", "--output", str(tmp_path / "out"))
     (written,) = (tmp_path / "out").iterdir()
     assert written.read_text().splitlines() == counted(words_of("word_count"))
+
+
+WINDOWING = {
+    "tumbling_time_window": ["(hi,0,5,4)", "(hi,5,10,3)", "(hi,15,20,1)"],
+    "sliding_time_window": [
+        "(hi,-2,3,2)",
+        "(hi,0,5,4)",
+        "(hi,2,7,4)",
+        "(hi,4,9,3)",
+        "(hi,6,11,2)",
+        "(hi,8,13,2)",
+        "(hi,12,17,1)",
+        "(hi,14,19,1)",
+    ],
+    "session_with_gap_window": ["(hi,1,14,6)", "(hi,15,20,1)"],
+    "session_with_dynamic_gap_window": ["(hi,1,30,7)"],
+    "tumbling_count_window": ["(hi,4)", "(hello,6)", "(hello,12)"],
+}
+
+
+@pytest.mark.parametrize("example", WINDOWING)
+def test_windowing(spark: Runner, example: str) -> None:
+    printed = lines(spark, f"windowing/{example}")
+    assert printed[0] == "Printing result to stdout. Use --output to specify output path."
+    for key in ("(hi,", "(hello,"):
+        assert of(key, printed) == of(key, WINDOWING[example])

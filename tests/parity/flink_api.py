@@ -31,7 +31,7 @@ def public_classes(home: Path = HOME) -> dict[str, FlinkClass]:
     """The classes that `pyflink.common`, `pyflink.datastream` and `pyflink.metrics` export."""
     found: dict[str, FlinkClass] = {}
     for package in MODULES:
-        exported = _exports(home / package / "__init__.py")
+        exported = exports(home / package / "__init__.py")
         for file in sorted((home / package).glob("*.py")):
             for node in ast.parse(file.read_text()).body:
                 if isinstance(node, ast.ClassDef) and node.name in exported:
@@ -39,7 +39,8 @@ def public_classes(home: Path = HOME) -> dict[str, FlinkClass]:
     return found
 
 
-def _exports(init: Path) -> set[str]:
+def exports(init: Path) -> set[str]:
+    """What a module's `__all__` lists."""
     for node in ast.parse(init.read_text()).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             return set(ast.literal_eval(node.value))

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from firesteel.datastream import window
+from tests.parity import flink_api
 from tests.parity.flink_api import HOME, VERSION, FlinkClass, public_classes
 
 ROOT = Path(__file__).parents[2]
@@ -82,6 +84,11 @@ def test_every_public_name_of_pyflink_is_here_or_its_absence_is_explained(flink:
         if member not in known and described.name not in known
     ]
     assert not unexplained, "\n".join(unexplained)
+
+
+def test_everything_about_windows_is_here(flink: dict[str, FlinkClass]) -> None:
+    theirs = flink_api.exports(HOME / "pyflink" / "datastream" / "window.py")
+    assert sorted(theirs - set(window.__all__)) == []
 
 
 def test_nothing_is_listed_as_left_out_that_is_there(flink: dict[str, FlinkClass]) -> None:
