@@ -30,6 +30,10 @@ class WindowTable(ValueTable):
             found = self._panes[window] = self._create()
         return found
 
+    def windows(self) -> list[Any]:
+        """Those that there are values of, and maybe empty ones."""
+        return list(self._panes)
+
     def get(self, key: Any) -> Any:
         pane = self._panes.get(key[1])
         return None if pane is None else pane.get(key[0])
@@ -76,11 +80,15 @@ class WindowTable(ValueTable):
         return sum(map(len, self._panes.values()))
 
     def load(self, keys: list[Any], values: list[Any], deleted: list[Any]) -> None:
+        parts: dict[Any, tuple[list[Any], list[Any], list[Any]]] = {}
         for (key, window, _), value in zip(keys, values, strict=True):
-            self.pane(window).load([key], [value], [])
+            part = parts.setdefault(window, ([], [], []))
+            part[0].append(key)
+            part[1].append(value)
         for key, window, _ in deleted:
-            if window in self._panes:
-                self._panes[window].load([], [], [key])
+            parts.setdefault(window, ([], [], []))[2].append(key)
+        for window, part in parts.items():
+            self.pane(window).load(*part)
 
     def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
         puts: list[Entry] = []

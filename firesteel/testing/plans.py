@@ -42,6 +42,13 @@ _KINDS = {
     "co_process": _Kind(functions.CoProcessFunction, nodes.CoProcess, 2, keyed=False),
     "keyed_co_process": _Kind(functions.KeyedCoProcessFunction, nodes.CoProcess, 2, keyed=True),
 }
+_OF_WINDOWS = (
+    functions.WindowFunction,
+    functions.ProcessWindowFunction,
+    functions.AllWindowFunction,
+    functions.ProcessAllWindowFunction,
+    functions.AggregateFunction,
+)
 _PLAIN = ("map", "flat_map", "filter", "reduce")
 
 
@@ -83,6 +90,11 @@ def _kind_of(function: Any, kind: str | None) -> _Kind:
     for known in _KINDS.values():
         if isinstance(function, known.function):
             return known
+    if isinstance(function, _OF_WINDOWS):
+        raise GraphError(
+            f"a {type(function).__name__} is about windows, and nothing says which: describe them with "
+            f"FunctionHarness.around(lambda stream: stream.key_by(...).window(...).process(function))"
+        )
     if not callable(function) or isinstance(function, type):
         hint = "; give an instance of the class" if isinstance(function, type) else ""
         raise GraphError(f"a FunctionHarness takes a function object or a plain function, not {function!r:.200}{hint}")

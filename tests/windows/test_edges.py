@@ -34,7 +34,7 @@ from firesteel.datastream.window import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
-from firesteel.errors import StateError, UserCodeError
+from firesteel.errors import GraphError, StateError, UserCodeError
 from firesteel.graph.keys import KeyGroups, encode_key, namespaced
 from firesteel.runtime import timestamps
 from firesteel.testing import FunctionHarness, GraphHarness, run_locally
@@ -350,3 +350,24 @@ def test_global_windows_fire_as_their_trigger_says() -> None:
     with FunctionHarness.around(build) as h:
         h.process_all([("a", n) for n in range(4)])
         assert h.output() == [(GlobalWindow.get(), 2), (GlobalWindow.get(), 4)]
+
+
+def test_a_harness_for_a_window_function_alone_says_what_to_do() -> None:
+    with pytest.raises(GraphError, match=r"FunctionHarness\.around"):
+        FunctionHarness(PerWindow(), key_selector=first)
+    with pytest.raises(GraphError, match="adds one operator"):
+        FunctionHarness.around(lambda s: s.map(str).map(str))
+
+
+def test_windows_without_lateness_have_no_timers_and_wake_the_job_by_the_clock() -> None:
+    def build(stream: DataStream) -> DataStream:
+        return stream.key_by(first).window(TumblingProcessingTimeWindows.of(ms(10))).sum(1)
+
+    with FunctionHarness.around(build) as h:
+        h.process(("a", 1))
+        assert h.timers() == []
+        assert [timers.wake() for _, timers in h._assembly.timers] == [10]
+        with h.restored() as restored:
+            assert [timers.wake() for _, timers in restored._assembly.timers] == [10]
+            assert restored.set_clock(10).output() == [("a", 1)]
+            assert [timers.wake() for _, timers in restored._assembly.timers] == [None]

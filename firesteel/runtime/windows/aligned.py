@@ -1,9 +1,12 @@
 """The common case in a short loop: time windows of fixed length with their own trigger, combined as records come.
 
-It gives what the general operator gives, keeps the same state under the same names, and does less for it. Windows that
-begin and end at the same times for all keys come in panes: pieces of time, as long as the greatest common divisor of size
-and slide, whose records all belong to the same windows. So windows are looked up once for many records, a record costs
-one read and one write of state, and a timer is set only when a window of a key gets its first record.
+It gives what the general operator gives, keeps contents in the same place, and does less for it. Windows that begin and
+end at the same times for all keys come in panes: pieces of time, as long as the greatest common divisor of size and slide,
+whose records all belong to the same windows. So windows are looked up once for many records, and a record costs one read
+and one write of state.
+
+Without allowed lateness a window is gone once it has fired. Those that are there have to fire, all keys of a window at
+once, and need no timers to remember it. With lateness every key of a window has its timers, as in the general operator.
 """
 
 from __future__ import annotations
@@ -24,14 +27,16 @@ from firesteel.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from firesteel.datastream.window.windows import MAX_LONG_VALUE
 from firesteel.graph import nodes
 from firesteel.runtime.callables import method_of
-from firesteel.runtime.failures import on_record
+from firesteel.runtime.failures import OperatorFailure, on_record
 from firesteel.runtime.flow import Times, Values
 from firesteel.runtime.process import Output
+from firesteel.runtime.timers import PUSH_RECORDS
 from firesteel.runtime.windows.operator import WindowOperator, check_times
 from firesteel.runtime.windows.states import contents_table
-from firesteel.runtime.windows.timers import push
+from firesteel.runtime.windows.timers import WindowEnds, push
 
 _TRIGGERS: dict[type, type] = {
     TumblingEventTimeWindows: EventTimeTrigger,
@@ -61,6 +66,8 @@ class Live(NamedTuple):
 class AlignedWindowOperator(WindowOperator):
     """One operator's windows in one subtask."""
 
+    timers: WindowEnds
+
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
         assigner, combine = self._kind.assigner, self._kind.combine
@@ -79,6 +86,21 @@ class AlignedWindowOperator(WindowOperator):
         table = contents_table(self._kind, self._contents)
         assert table is not None
         self._pane = table.pane
+        self._open: dict[TimeWindow, None] = {}  # windows that end without timers
+        if self._ends_at_once():
+            self._open = dict.fromkeys(table.windows())
+            self.timers.next_end = min((window.max_timestamp() for window in self._open), default=MAX_LONG_VALUE)
+
+    def _ends_at_once(self) -> bool:
+        """Whether a window is over when it ends, so that all keys of it go together."""
+        return not (self._kind.allowed_lateness and self._kind.assigner.is_event_time())
+
+    def _set_missing_timers(self) -> None:
+        if not self._ends_at_once():
+            super()._set_missing_timers()
+
+    def _create_timers(self, *parts: Any) -> WindowEnds:
+        return WindowEnds(self._kind.assigner.is_event_time(), self.end_windows, *parts)
 
     def push(self, values: Values, times: Times) -> None:
         moments: Iterable[int]
@@ -127,8 +149,16 @@ class AlignedWindowOperator(WindowOperator):
                 end, over = window.max_timestamp(), self._lateness.cleanup_time(window)
                 fires = self._event_time and end <= self.timers.service.watermark
                 read, write, _ = self._pane(window).bind(self._keyed)
-                found.append(Live(window, read, write, (over,) if fires or end == over else (end, over), fires))
+                found.append(Live(window, read, write, self._timers_of(window, end, over, fires), fires))
         return found
+
+    def _timers_of(self, window: TimeWindow, end: int, over: int, fires: bool) -> tuple[int, ...]:
+        """The timers that a window needs. One that is over when it ends is remembered instead."""
+        if end == over:
+            self._open[window] = None
+            self.timers.next_end = min(end, self.timers.next_end)
+            return ()
+        return (over,) if fires else (end, over)
 
     def _unusual(self, value: Any, time: int, windows: list[Live] | None, out: Output) -> None:
         """A record that is late for all of its windows, falls between two, or is None."""
@@ -137,6 +167,30 @@ class AlignedWindowOperator(WindowOperator):
             self._element(key, value, time, [live.window for live in windows], out)
         elif self._lateness.is_element_late(time):
             self._lateness.take(value, time if self._event_time else None, out)
+
+    def end_windows(self, until: int) -> int:
+        """Fire and remove the windows that have ended by then. Gives when the next one ends."""
+        for window in sorted(self._open):
+            if window.max_timestamp() > until:
+                return window.max_timestamp()
+            del self._open[window]
+            self._end(window)
+        return MAX_LONG_VALUE
+
+    def _end(self, window: TimeWindow) -> None:
+        pane, out, key = self._pane(window), Output(self._emitter), None
+        try:
+            for key, found in list(pane.scan()):
+                self._fire(key, window, found, out)
+                pane.delete(key)
+                self._evaluation.clear(key, window)
+                if len(out.values) >= PUSH_RECORDS:
+                    push(out)
+                    out = Output(self._emitter)
+        except Exception as error:
+            doing = f"at the end of {window} of the key {key!r:.200}"
+            raise OperatorFailure(self._operator, doing, error) from error
+        push(out)
 
     def on_timer(self, time: int, key: Any, window: Any, domain: TimeDomain, out: Output) -> None:
         pane = self._pane(window)

@@ -10,7 +10,7 @@ from typing import Any
 from firesteel.datastream.state import ListState
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.window import MergingWindowAssigner, TriggerResult
-from firesteel.datastream.window.windows import MIN_LONG_VALUE
+from firesteel.datastream.window.windows import MAX_LONG_VALUE, MIN_LONG_VALUE
 from firesteel.errors import UserCodeError
 from firesteel.graph import nodes
 from firesteel.graph.plan import PlannedOperator
@@ -25,7 +25,7 @@ from firesteel.runtime.windows.evaluation import Evaluation
 from firesteel.runtime.windows.evicting import EvictingEvaluation
 from firesteel.runtime.windows.lateness import Lateness
 from firesteel.runtime.windows.merging import MergingWindowSet
-from firesteel.runtime.windows.states import TRIGGER, WindowScope, check_contents, contents_of
+from firesteel.runtime.windows.states import TRIGGER, WindowScope, check_contents, contents_of, contents_table
 from firesteel.runtime.windows.timers import WindowTimers, push
 
 
@@ -44,7 +44,7 @@ class WindowOperator:
         check_contents(kind, keyed.store)
         self._operator, self._kind, self._keyed, self._emitter = operator, kind, keyed, emitter
         self._selector = resolve_selector(operator.key_selector())
-        self.timers = WindowTimers(operator, self.on_timer, keyed, emitter, now)
+        self.timers = self._create_timers(operator, self.on_timer, keyed, emitter, now)
         service, metrics = self.timers.service, context.get_metrics_group()
         self._lateness = Lateness(kind, service, metrics, emitter)
         evaluate = Evaluation if kind.evictor is None else EvictingEvaluation
@@ -61,6 +61,23 @@ class WindowOperator:
         self._merging: MergingWindowSet | None = None
         if isinstance(kind.assigner, MergingWindowAssigner):
             self._merging = MergingWindowSet(kind.assigner, keyed)
+        else:
+            self._set_missing_timers()
+
+    def _create_timers(self, *parts: Any) -> WindowTimers:
+        return WindowTimers(*parts)
+
+    def _set_missing_timers(self) -> None:
+        """After a restore: the short loop needs no timers where windows are over when they end."""
+        table = contents_table(self._kind, self._contents)
+        entries = [entry for entry, _ in table.scan()] if table is not None else []
+        timers = self.timers.event if self._kind.assigner.is_event_time() else self.timers.processing
+        have = {entry for (entry, _), _ in timers.scan()} if entries else set()
+        for entry in entries:
+            end = entry[1].max_timestamp()
+            if entry not in have and end < MAX_LONG_VALUE:
+                timers.register(entry, end)
+                timers.register(entry, self._lateness.cleanup_time(entry[1]))
 
     # ---- records
 
