@@ -88,28 +88,24 @@ class TimeWindow(tuple[int, int], Window):
         return f"TimeWindow(start={self[0]}, end={self[1]})"
 
 
-class CountWindow(Window):
-    """The window with this number, counted from 0 for each key."""
+class CountWindow(tuple[int], Window):
+    """The window with this number, counted from 0 for each key. It is a tuple for the same reason."""
 
-    __slots__ = ("id",)
+    __slots__ = ()
 
-    def __init__(self, id: int) -> None:
-        self.id = id
+    def __new__(cls, id: int) -> CountWindow:
+        return tuple.__new__(cls, (id,))
+
+    id: int = property(itemgetter(0))  # type: ignore[assignment]
 
     def max_timestamp(self) -> int:
         return MAX_LONG_VALUE
 
-    def __hash__(self) -> int:
-        return hash(self.id)
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.id == other.id
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return CountWindow, (self.id,)
+        return CountWindow, (self[0],)
 
     def __repr__(self) -> str:
-        return f"CountWindow(id={self.id})"
+        return f"CountWindow(id={self[0]})"
 
 
 class GlobalWindow(Window):

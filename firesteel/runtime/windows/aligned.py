@@ -83,7 +83,7 @@ class AlignedWindowOperator(WindowOperator):
             self._go_on = lambda accumulator, value: add(value, accumulator)
         else:
             self._go_on = method_of(combine, ReduceFunction, "reduce")
-        table = contents_table(self._kind, self._contents)
+        table = contents_table(self._kind, self._keyed.store)
         assert table is not None
         self._pane = table.pane
         self._open: dict[TimeWindow, None] = {}  # windows that end without timers

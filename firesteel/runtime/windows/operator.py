@@ -10,7 +10,7 @@ from typing import Any
 from firesteel.datastream.state import ListState
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.window import MergingWindowAssigner, TriggerResult
-from firesteel.datastream.window.windows import MAX_LONG_VALUE, MIN_LONG_VALUE
+from firesteel.datastream.window.windows import MIN_LONG_VALUE
 from firesteel.errors import UserCodeError
 from firesteel.graph import nodes
 from firesteel.graph.plan import PlannedOperator
@@ -61,22 +61,20 @@ class WindowOperator:
         self._merging: MergingWindowSet | None = None
         if isinstance(kind.assigner, MergingWindowAssigner):
             self._merging = MergingWindowSet(kind.assigner, keyed)
-        else:
-            self._set_missing_timers()
+        self._set_missing_timers()
 
     def _create_timers(self, *parts: Any) -> WindowTimers:
         return WindowTimers(*parts)
 
     def _set_missing_timers(self) -> None:
         """After a restore: the short loop needs no timers where windows are over when they end."""
-        table = contents_table(self._kind, self._contents)
+        table = contents_table(self._kind, self._keyed.store)
         entries = [entry for entry, _ in table.scan()] if table is not None else []
         timers = self.timers.event if self._kind.assigner.is_event_time() else self.timers.processing
         have = {entry for (entry, _), _ in timers.scan()} if entries else set()
         for entry in entries:
-            end = entry[1].max_timestamp()
-            if entry not in have and end < MAX_LONG_VALUE:
-                timers.register(entry, end)
+            if entry not in have:
+                timers.register(entry, entry[1].max_timestamp())
                 timers.register(entry, self._lateness.cleanup_time(entry[1]))
 
     # ---- records

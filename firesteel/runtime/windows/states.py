@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from firesteel.datastream.functions import AggregateFunction, ReduceFunction
+from firesteel.datastream.window.time_windows import AlignedWindows
 from firesteel.errors import StateError
 from firesteel.graph import nodes
 from firesteel.graph.keys import namespaced
 from firesteel.runtime.callables import method_of
 from firesteel.runtime.keyed_state import KeyedAggregatingState, KeyedListState, KeyedReducingState, KeyedState
-from firesteel.state.store import Store, WindowTable
+from firesteel.state.store import Store, ValueTable, WindowTable
 
 CONTENTS, RECORDS = "/window-contents", "/window-records"
 """What is in windows; the second one where an evictor needs the records' timestamps too."""
@@ -46,22 +47,27 @@ class WindowScope:
 
 
 def contents_of(kind: nodes.Window, scope: WindowScope) -> KeyedListState | KeyedReducingState | KeyedAggregatingState:
-    """What is in the window that the scope has entered. Where it is one value, it is in `contents_table`."""
-    states, table = scope.states, contents_table(kind, scope)
-    if table is None:
+    """What is in the window that the scope has entered."""
+    states, store = scope.states, scope.states.store
+    if kind.combine is None or kind.evictor is not None:
         name = CONTENTS if kind.evictor is None else RECORDS
-        return KeyedListState(states.store.list_table(name).bind(states))
+        return KeyedListState(store.list_table(name).bind(states))
+    shared = contents_table(kind, store)
+    table: ValueTable = store.value_table(CONTENTS, _kind_of(kind)) if shared is None else shared
     if isinstance(kind.combine, AggregateFunction):
         return KeyedAggregatingState(table.bind(states), kind.combine)
     return KeyedReducingState(table.bind(states), method_of(kind.combine, ReduceFunction, "reduce"))
 
 
-def contents_table(kind: nodes.Window, scope: WindowScope) -> WindowTable | None:
-    """The table of what records were combined into; None for windows that keep their records."""
-    if kind.combine is None or kind.evictor is not None:
+def contents_table(kind: nodes.Window, store: Store) -> WindowTable | None:
+    """The table of what records were combined into, if it is kept by window: where many keys share one."""
+    if kind.combine is None or kind.evictor is not None or not isinstance(kind.assigner, AlignedWindows):
         return None
-    stored = "aggregating" if isinstance(kind.combine, AggregateFunction) else "reducing"
-    return scope.states.store.window_table(CONTENTS, stored)
+    return store.window_table(CONTENTS, _kind_of(kind))
+
+
+def _kind_of(kind: nodes.Window) -> str:
+    return "aggregating" if isinstance(kind.combine, AggregateFunction) else "reducing"
 
 
 def check_contents(kind: nodes.Window, store: Store) -> None:
