@@ -43,6 +43,20 @@ def test_aggregating_state_turns_numbers_into_a_text(local: Runner) -> None:
     assert of("(2,", lines) == ["(2,Contains-4.0)", "(2,Contains-4.0-2.0)", "(2,Contains-4.0-2.0-6.0)"]
 
 
+def test_windows_count_compare_and_rank(local: Runner) -> None:
+    lines = local.run("windows.py")
+    ann = ["ann: 2 until 5 s", "ann: 3 until 10 s", "ann: 1 until 15 s", "ann: 1 until 70 s", "ann: 1 until 75 s"]
+    assert of("counts> ann", lines) == [f"counts> {line}" for line in ann]
+    bob = ["bob: 1 until 5 s", "bob: 1 until 10 s", "bob: 1 until 15 s", "bob: 1 until 20 s"]
+    assert of("counts> bob", lines) == [f"counts> {line}" for line in bob]
+    assert of("slowest", lines) == ["slowest of three> ('ann', 30, 4)"]
+    assert of("percentiles> ann", lines) == [
+        "percentiles> ann in minute 0: p75 30 ms, p99 30 ms",
+        "percentiles> ann in minute 1: p75 90 ms, p99 90 ms",
+    ]
+    assert of("percentiles> bob", lines) == ["percentiles> bob in minute 0: p75 80 ms, p99 80 ms"]
+
+
 def test_sensor_alert_compares_readings_of_one_sensor_only(local: Runner) -> None:
     assert local.run("sensor_alert.py") == ["oven went from 24.5 to 61.0"]
 
