@@ -35,6 +35,7 @@ from firesteel.runtime.snapshots import FileHandle, KeyedStore
 from firesteel.runtime.timers import Timers, UnkeyedTimerService
 from firesteel.runtime.timestamps import Timestamper
 from firesteel.runtime.windows.choice import window_operator
+from firesteel.runtime.windows.operator import WindowOperator
 from firesteel.state.files import StateFile
 from firesteel.state.hashmap import HashMapStore
 from firesteel.state.origin import Origin
@@ -121,6 +122,7 @@ class Assembly:
         self._times: list[tuple[PlannedOperator, Store, Any]] = []  # whatever has watermarks to save
         self._operations: dict[int, tuple[Operation, Gate]] = {}
         self._services: dict[int, Any] = {}  # the timer services, which know the current watermark
+        self._windowed: dict[int, WindowOperator] = {}
         self._groups: dict[int, KeyGroups] = {}
         restored = self._restore()
         for operator in reversed(plan.operators):
@@ -164,6 +166,8 @@ class Assembly:
         self._timed(operator, store, gate)
         if operator.id in self._services:
             self._services[operator.id].watermark = gate.watermark  # what functions see of a restored watermark
+        if operator.id in self._windowed:
+            self._windowed[operator.id].restored()
 
     def _channel(self, operator: PlannedOperator, edge: PlannedEdge, name: str) -> Receiver:
         operation, gate = self._operations[operator.id]
@@ -238,6 +242,7 @@ class Assembly:
         context = self._open(operator, keyed, OperatorState(operator, keyed.store), keyed.store)
         windows = window_operator(operator, kind, keyed, context, emitter, self._place.now)
         self.timers.append((operator.level, windows.timers))
+        self._windowed[operator.id] = windows
         self._services[operator.id] = windows.timers.service
         return Operation([windows.push], windows.timers.advance, emitter.idle)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import queue
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
@@ -101,6 +102,7 @@ class FunctionHarness:
             directory=self._workspace.path,
             restore=self._workspace.put(restore) if restore is not None else (),
             origin=Origin(restore.checkpoint) if restore is not None else None,
+            main_classes=pickle.dumps({}),
             parameters=parameters,
             now=lambda: self._clock,
         )

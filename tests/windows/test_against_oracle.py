@@ -73,7 +73,7 @@ def test_evictors(evictor: str, case: Case, script: list[Step], interrupted: lis
     check(Case(**{**vars(case), "evictor": evictor}), script, interrupted)
 
 
-@settings(QUICK, max_examples=400)
+@settings(QUICK, max_examples=250)
 @given(case=cases, script=scripts, interrupted=interruptions)
 def test_anything(case: Case, script: list[Step], interrupted: list[str]) -> None:
     check(case, script, interrupted)

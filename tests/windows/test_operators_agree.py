@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 from unittest import mock
 
@@ -116,3 +117,29 @@ def test_a_record_of_none_empties_a_window_in_both() -> None:
     assert outputs() == [5]
     with GENERAL:
         assert outputs() == [5]
+
+
+def test_windows_that_are_never_over_stay_in_both() -> None:
+    case = Case("tumbling", lateness=2**63 - 5)
+    script: list[Step] = [("record", ("a", 1, 3)), ("watermark", 10**15), ("record", ("a", 2, 4))]
+    short = run(case, script, ["", "restored"])
+    with GENERAL:
+        general = run(case, script, ["", "restored"])
+    assert [value for value, _ in short.out] == [("a", 1), ("a", 3)] == [value for value, _ in general.out]
+    assert short.left == general.left == {"/window-contents": 1}
+
+
+@pytest.mark.parametrize("assigner", ["tumbling", "session"])
+def test_compacted_state_files_are_read_too(assigner: str) -> None:
+    with FunctionHarness.around(Case(assigner, function="apply").build, check_mutation=False) as h:
+        for number in range(30):
+            h.process_all([(key, number) for key in "abc"], [number % 4] * 3)
+            snapshot = h.snapshot()
+            if len(snapshot.files) < number + 1:
+                break
+            time.sleep(0.05)  # a process of its own does it
+        else:
+            pytest.fail("nothing was compacted")
+        with FunctionHarness.around(Case(assigner, function="apply").build, restore=snapshot) as restored:
+            found = restored.end_of_input().output()
+    assert [(key, len(numbers)) for key, _, numbers in sorted(found)] == [(key, number + 1) for key in "abc"]

@@ -85,19 +85,15 @@ class AlignedWindowOperator(WindowOperator):
             self._go_on = method_of(combine, ReduceFunction, "reduce")
         table = contents_table(self._kind, self._keyed.store)
         assert table is not None
-        self._pane = table.pane
+        self._table, self._pane = table, table.pane
         self._open: dict[TimeWindow, None] = {}  # windows that end without timers
-        if self._ends_at_once():
-            self._open = dict.fromkeys(table.windows())
-            self.timers.next_end = min((window.max_timestamp() for window in self._open), default=MAX_LONG_VALUE)
 
-    def _ends_at_once(self) -> bool:
-        """Whether a window is over when it ends, so that all keys of it go together."""
-        return not (self._kind.allowed_lateness and self._kind.assigner.is_event_time())
-
-    def _set_missing_timers(self) -> None:
-        if not self._ends_at_once():
-            super()._set_missing_timers()
+    def restored(self) -> None:
+        if self._event_time and self._kind.allowed_lateness:
+            super().restored()
+            return
+        self._open = dict.fromkeys(self._table.windows())
+        self.timers.next_end = min((window.max_timestamp() for window in self._open), default=MAX_LONG_VALUE)
 
     def _create_timers(self, *parts: Any) -> WindowEnds:
         return WindowEnds(self._kind.assigner.is_event_time(), self.end_windows, *parts)
@@ -147,7 +143,7 @@ class AlignedWindowOperator(WindowOperator):
             window = TimeWindow(start, start + self._size)
             if not self._lateness.is_window_late(window):
                 end, over = window.max_timestamp(), self._lateness.cleanup_time(window)
-                fires = self._event_time and end <= self.timers.service.watermark
+                fires = self._lateness.has_ended(window)
                 read, write, _ = self._pane(window).bind(self._keyed)
                 found.append(Live(window, read, write, self._timers_of(window, end, over, fires), fires))
         return found
@@ -158,7 +154,7 @@ class AlignedWindowOperator(WindowOperator):
             self._open[window] = None
             self.timers.next_end = min(end, self.timers.next_end)
             return ()
-        return (over,) if fires else (end, over)
+        return tuple(time for time in (end, over) if (time > end or not fires) and time < MAX_LONG_VALUE)
 
     def _unusual(self, value: Any, time: int, windows: list[Live] | None, out: Output) -> None:
         """A record that is late for all of its windows, falls between two, or is None."""

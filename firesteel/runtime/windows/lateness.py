@@ -34,6 +34,10 @@ class Lateness:
         """When everything about the window is removed; the end of time for never."""
         return min(int(window.max_timestamp()) + self._allowed, MAX_LONG_VALUE)
 
+    def has_ended(self, window: Any) -> bool:
+        """Whether the watermark has passed the window's end, so that every record makes it fire."""
+        return bool(self._event_time and window.max_timestamp() <= self._service.watermark)
+
     def is_window_late(self, window: Any) -> bool:
         return self._event_time and self.cleanup_time(window) <= self._service.watermark
 

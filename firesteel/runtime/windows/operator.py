@@ -61,21 +61,22 @@ class WindowOperator:
         self._merging: MergingWindowSet | None = None
         if isinstance(kind.assigner, MergingWindowAssigner):
             self._merging = MergingWindowSet(kind.assigner, keyed)
-        self._set_missing_timers()
 
     def _create_timers(self, *parts: Any) -> WindowTimers:
         return WindowTimers(*parts)
 
-    def _set_missing_timers(self) -> None:
-        """After a restore: the short loop needs no timers where windows are over when they end."""
+    def restored(self) -> None:
+        """State and watermark are there. Windows that the short loop has kept without timers get them now."""
         table = contents_table(self._kind, self._keyed.store)
         entries = [entry for entry, _ in table.scan()] if table is not None else []
         timers = self.timers.event if self._kind.assigner.is_event_time() else self.timers.processing
         have = {entry for (entry, _), _ in timers.scan()} if entries else set()
         for entry in entries:
             if entry not in have:
-                timers.register(entry, entry[1].max_timestamp())
-                timers.register(entry, self._lateness.cleanup_time(entry[1]))
+                _, window, _ = self._triggers.states.key = entry
+                if not self._lateness.has_ended(window):
+                    timers.register(entry, window.max_timestamp())
+                self._lateness.register_cleanup(window, self._trigger_context)
 
     # ---- records
 
