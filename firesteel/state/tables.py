@@ -81,11 +81,20 @@ class ValueTable(Table):
     def bind(self, current: CurrentKey) -> Accessors:
         """Accessors of the current key's value, as cheap as the store can make them: they run for every record."""
 
-    @abstractmethod
     def fold(
         self, current: CurrentKey, key_of: Callable[[Any], Any], reduce: Callable[[Any, Any], Any]
     ) -> Callable[[Any], Any]:
         """What reduces the value of a record's key with the record, and gives the new value: `bind` in one call."""
+        get, put = self.get, self.put
+
+        def step(record: Any) -> Any:
+            current.key = key = key_of(record)
+            before = get(key)
+            result = record if before is None else reduce(before, record)
+            put(key, result)
+            return result
+
+        return step
 
 
 class MapAccessors(NamedTuple):

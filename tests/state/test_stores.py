@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from firesteel.errors import RestoreError, StateError
-from firesteel.state.store import NO_GROUP, Store
+from firesteel.state.hashmap import HashMapValueTable
+from firesteel.state.store import NO_GROUP, Store, ValueTable
 
 Create = Callable[[], Store]
 
@@ -220,3 +221,14 @@ def test_without_checkpoints_nothing_is_remembered_about_what_is_gone(create: Cr
     store.forget_changes()
     assert {name: dict(table.scan()) for name, _, table in store.tables()} == before
     assert all(len(table) == 5 and table.barrier(1) == ([], []) for _, _, table in store.tables())
+
+
+@pytest.mark.parametrize("fold", [ValueTable.fold, HashMapValueTable.fold])
+def test_folding_records_into_values(create: Create, fold: Any) -> None:
+    table, current = create().value_table("t"), Current()
+    step = fold(table, current, lambda record: record[0], lambda before, record: (before[0], before[1] + record[1]))
+    assert [step(("k", 1)), step(("j", 2)), step(("k", 3))] == [("k", 1), ("j", 2), ("k", 4)]
+    table.barrier(1)
+    assert (step(("j", 5)), current.key) == (("j", 7), "j")
+    table.delete("j")
+    assert [step(("j", 1)), table.get("j")] == [("j", 1)] * 2
