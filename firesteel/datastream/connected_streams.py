@@ -99,4 +99,11 @@ class ConnectedStreams:
                 f"of the connected streams the {which} is keyed and the {other} is not, so they have no key in common: "
                 f"call key_by(selector1, selector2) on the connected streams, or key_by(...) on both"
             )
+        if isinstance(self.stream1, KeyedStream) and isinstance(self.stream2, KeyedStream):
+            type1, type2 = self.stream1._key_type, self.stream2._key_type
+            if type1 is not None and type2 is not None and type1 != type2:
+                raise GraphError(
+                    f"the keys of the first stream are of type {type1!r} and those of the second of type {type2!r}, so no "
+                    f"record of one would ever meet one of the other: key both by the same"
+                )
         return keyed1

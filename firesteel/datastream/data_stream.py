@@ -16,7 +16,7 @@ from firesteel.datastream.broadcast_stream import BroadcastConnectedStream, Broa
 from firesteel.datastream.collecting import CloseableIterator
 from firesteel.datastream.dataframes import DataFrameOperations
 from firesteel.datastream.described import DataStreamSink, Described
-from firesteel.datastream.fields import FieldSelector, check_field
+from firesteel.datastream.fields import FieldSelector, check_field, type_of_field
 from firesteel.datastream.flink1 import Flink1Stream, TimestampsAndWatermarks
 from firesteel.datastream.functions import (
     FilterFunction,
@@ -176,9 +176,11 @@ class DataStream(DataFrameOperations, Flink1Stream, WindowOperations, Described)
 
         :param key_selector: gives a record's key; an int or str selects that field. Keys must have a canonical form
             (str, bytes, numbers, dates, tuples of those, frozen dataclasses), because state is found again by it.
+        :param key_type: compared with that of the other stream when two keyed streams are connected or joined.
         """
         if isinstance(key_selector, (int, str)):
             field = check_field("key_by", key_selector, self._type)
+            key_type = key_type or type_of_field(field, self._type)
             key_selector = itemgetter(field) if isinstance(field, int) else FieldSelector(field)
         if not isinstance(key_selector, KeySelector) and not callable(key_selector):
             raise GraphError(
@@ -191,6 +193,7 @@ class DataStream(DataFrameOperations, Flink1Stream, WindowOperations, Described)
                 for i in self._inputs
             ),
             self.get_type(),
+            key_type,
         )
 
     def union(self, *streams: DataStream) -> DataStream:

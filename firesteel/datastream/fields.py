@@ -37,6 +37,16 @@ def check_field(method: str, field: Any, declared: TypeInformation | None) -> Fi
     return field
 
 
+def type_of_field(field: Field, declared: TypeInformation | None) -> TypeInformation | None:
+    """The type of a checked field; None where it is not declared."""
+    if not isinstance(declared, (TupleTypeInfo, RowTypeInfo)):
+        return None
+    if isinstance(field, str):
+        assert isinstance(declared, RowTypeInfo)
+        field = declared.get_field_names().index(field)
+    return declared.field_types[field]
+
+
 def field_of(value: Any, field: Field) -> Any:
     """The record's field."""
     if isinstance(value, (Row, dict)):

@@ -12,6 +12,7 @@ from firesteel.datastream.broadcast_functions import (
     KeyedBroadcastProcessFunction,
     KeyedStateFunction,
 )
+from firesteel.datastream.join_functions import ProcessJoinFunction
 from firesteel.datastream.process_functions import (
     CoProcessFunction,
     KeyedCoProcessFunction,
@@ -49,6 +50,7 @@ __all__ = [
     "Partitioner",
     "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessJoinFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream import rolling
+from firesteel.datastream.connected_streams import ConnectedStreams
 from firesteel.datastream.data_stream import DataStream
 from firesteel.datastream.fields import Field, check_field
 from firesteel.datastream.functions import (
@@ -17,6 +19,7 @@ from firesteel.datastream.functions import (
     ReduceFunction,
 )
 from firesteel.datastream.given import OutputType, check_function
+from firesteel.datastream.interval_join import IntervalJoin
 from firesteel.datastream.windowing import KeyedWindowOperations
 from firesteel.datastream.with_state import (
     FilterWithState,
@@ -28,9 +31,22 @@ from firesteel.datastream.with_state import (
 from firesteel.errors import GraphError
 from firesteel.graph.nodes import Input, Partitioning, Process, Reduce
 
+if TYPE_CHECKING:
+    from firesteel.datastream.environment import StreamExecutionEnvironment
+
 
 class KeyedStream(KeyedWindowOperations, DataStream):
     """A stream whose records are brought together by key; its functions have keyed state."""
+
+    def __init__(
+        self,
+        environment: StreamExecutionEnvironment,
+        inputs: tuple[Input, ...],
+        type_info: TypeInformation | None = None,
+        key_type: TypeInformation | None = None,
+    ) -> None:
+        super().__init__(environment, inputs, type_info)
+        self._key_type = key_type
 
     def process(self, func: KeyedProcessFunction, output_type: OutputType = None) -> DataStream:  # type: ignore[override]
         """The general operator with state and timers for each key."""
@@ -88,6 +104,15 @@ class KeyedStream(KeyedWindowOperations, DataStream):
         if not callable(func):
             raise GraphError(f"{kind.method}() takes a function of (value, state), not {func!r:.200}")
         return self._then(Process(kind(func)), name, output_type)
+
+    # ---- joins
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Join with records of the same key that another keyed stream has around the same event time."""
+        self._check_other("interval_join", other_stream)
+        if not isinstance(other_stream, KeyedStream):
+            raise GraphError("interval_join() takes a keyed stream: call key_by(...) on the other stream, too")
+        return IntervalJoin(ConnectedStreams(self, other_stream))
 
     # ---- what a keyed stream cannot do
 

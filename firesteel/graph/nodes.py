@@ -109,6 +109,17 @@ class BroadcastProcess:
 
 
 @dataclass(frozen=True)
+class IntervalJoin:
+    """A ProcessJoinFunction for each pair of records of one key, the right one `lower` to `upper` ms after the left."""
+
+    function: Any
+    lower: int
+    upper: int
+    left_late: Any = None  # the OutputTag for records behind the watermark; None: they are dropped
+    right_late: Any = None
+
+
+@dataclass(frozen=True)
 class AssignTimestamps:
     """Timestamps and watermarks by a WatermarkStrategy, in the place of whatever there were."""
 
@@ -158,6 +169,7 @@ Operator = (
     | CoFlatMap
     | CoProcess
     | BroadcastProcess
+    | IntervalJoin
     | AssignTimestamps
     | Read
     | Write

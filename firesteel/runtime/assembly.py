@@ -26,6 +26,7 @@ from firesteel.runtime.context import FunctionContext, SlotRuntimeContext
 from firesteel.runtime.exchange import Exchange, Send, create_exchange
 from firesteel.runtime.failures import OperatorFailure, on_record
 from firesteel.runtime.flow import Emitter, Gate, Push, Receiver, Times, Values
+from firesteel.runtime.interval_join import IntervalJoiner
 from firesteel.runtime.keyed_state import KeyedState, wall_clock
 from firesteel.runtime.operator_state import OperatorState
 from firesteel.runtime.operators import Operation, compile_operator
@@ -215,6 +216,8 @@ class Assembly:
         if isinstance(kind, nodes.AssignTimestamps):
             timestamper = self._timestamper(operator, kind.strategy, store, emitter)
             return Operation([timestamper.push], timestamper.advance, timestamper.idle)
+        if isinstance(kind, nodes.IntervalJoin):
+            return self._interval_join(operator, kind, store, emitter)
         keyed = timers = None
         if operator.keyed:
             keyed = KeyedState(store, self._place.now)
@@ -245,6 +248,18 @@ class Assembly:
         self._windowed[operator.id] = windows
         self._services[operator.id] = windows.timers.service
         return Operation([windows.push], windows.timers.advance, emitter.idle)
+
+    def _interval_join(
+        self, operator: PlannedOperator, join: nodes.IntervalJoin, store: Store, emitter: Emitter
+    ) -> Operation:
+        keyed = KeyedState(store, self._place.now)
+        self.keyed.append(keyed)
+        joiner = IntervalJoiner(operator, join, keyed, emitter)
+        timers = Timers(operator, joiner.expire, keyed, emitter, self._place.now)
+        self.timers.append((operator.level, timers))
+        self._open(operator, keyed, OperatorState(operator, store), store)
+        self._services[operator.id] = timers.service
+        return Operation(joiner.ports(timers.service), timers.advance, emitter.idle)
 
     def _participate(
         self,

@@ -30,6 +30,8 @@ class _Kind:
     keyed: bool | None = None  # None: either
 
 
+_LONG = 2**62  # longer than any test's event time, and a timer's time all the same
+
 _KINDS = {
     "map": _Kind(functions.MapFunction, nodes.Map),
     "flat_map": _Kind(functions.FlatMapFunction, nodes.FlatMap),
@@ -41,6 +43,8 @@ _KINDS = {
     "co_flat_map": _Kind(functions.CoFlatMapFunction, nodes.CoFlatMap, 2),
     "co_process": _Kind(functions.CoProcessFunction, nodes.CoProcess, 2, keyed=False),
     "keyed_co_process": _Kind(functions.KeyedCoProcessFunction, nodes.CoProcess, 2, keyed=True),
+    # the interval is the program's: here every pair of a key is joined
+    "join": _Kind(functions.ProcessJoinFunction, lambda join: nodes.IntervalJoin(join, -_LONG, _LONG), 2, keyed=True),
 }
 _OF_WINDOWS = (
     functions.WindowFunction,
