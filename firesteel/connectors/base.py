@@ -79,11 +79,16 @@ class Assignment:
 
     `caught_up` says whether there is nothing more to read right now, so that event time must not wait for more; None:
     there is not if the units are fewer than asked for.
+
+    `splits` names, for every subtask, the splits that it has after these ranges, those included that have nothing to read
+    right now. Event time waits for these and no others, so a split that is named no more is finished, and a subtask that has
+    none holds nobody up. One that waits for a split names any. None: every subtask has one split, and has it to the end.
     """
 
     ranges: Sequence[Sequence[Json]]
     units: int = 0
     caught_up: bool | None = None
+    splits: Sequence[Sequence[str]] | None = None
 
 
 class SplitEnumerator(ABC):
@@ -111,7 +116,11 @@ class SplitEnumerator(ABC):
 
     @abstractmethod
     def restore(self, state: Json) -> None:
-        """Go on from a `snapshot`. Called once, before the first `plan`."""
+        """Go on from a `snapshot`. Called once, before the first `plan`.
+
+        If the parallelism is the same, a split stays with its subtask: event time goes on there where it was. If it is not,
+        event time starts over for all, and splits may go to anyone.
+        """
 
     def progress(self) -> float | None:
         """How much of all there is has been planned, 0.0 to 1.0, or None where nobody can know."""
@@ -131,6 +140,14 @@ class Timestamped:
 
 class SourceReader(ABC):
     """A slot's half of a source."""
+
+    side_by_side: bool = True
+    """Whether a subtask has its splits at the same time. If not, it is given one when it has finished the one before, and
+    event time does not wait for the next one earlier."""
+
+    def split_of(self, planned: Json) -> str:
+        """The split that a planned range is of, as the `Assignment` names it. Watermarks are made for each one apart."""
+        return ""
 
     @abstractmethod
     def read(self, planned: Json) -> Iterator[list[Any] | Timestamped]:

@@ -15,6 +15,7 @@ from firesteel.connectors.base import (
     SourceReader,
     SplitEnumerator,
 )
+from firesteel.connectors.splits import first_only
 from firesteel.errors import RestoreError
 
 
@@ -51,7 +52,7 @@ class CollectionEnumerator(SplitEnumerator):
         ranges: list[list[Json]] = [[] for _ in range(self._context.parallelism)]
         if start < stop:
             ranges[0].append({"start": start, "stop": stop})
-        return Assignment(ranges, stop - start)
+        return Assignment(ranges, stop - start, splits=first_only(self._context.parallelism))
 
     def finished(self) -> bool:
         return self._position == self._count

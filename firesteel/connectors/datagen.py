@@ -157,6 +157,7 @@ class GeneratorEnumerator(SplitEnumerator):
     def __init__(self, count: int | None, limiter: RateLimiter, context: EnumeratorContext) -> None:
         self._count, self._limiter, self._context = count, limiter, context
         self._position = 0
+        self._splits: list[list[str]] | None = None
 
     def plan(self, budget: int) -> Assignment:
         allowed = self._limiter.allowed()
@@ -170,7 +171,10 @@ class GeneratorEnumerator(SplitEnumerator):
         ranges: list[list[Json]] = [[] for _ in range(parallelism)]
         for subtask, (first, stop) in enumerate(cut([(start, self._position)], parallelism)):
             ranges[subtask].append({"start": first, "stop": stop})
-        return Assignment(ranges, units)
+        if units:
+            # those that got none because there were few have nothing that is older than what others got
+            self._splits = [[""] if mine else [] for mine in ranges]
+        return Assignment(ranges, units, splits=self._splits)
 
     def finished(self) -> bool:
         return self._position == self._count

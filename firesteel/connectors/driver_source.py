@@ -26,6 +26,7 @@ from firesteel.connectors.base import (
     SplitEnumerator,
     Timestamped,
 )
+from firesteel.connectors.splits import first_only
 from firesteel.connectors.user_code import user_error
 from firesteel.errors import SerializationError
 
@@ -146,7 +147,7 @@ class DriverEnumerator(SplitEnumerator):
         self._planned += len(values)
         ranges: list[list[Json]] = [[] for _ in range(self._context.parallelism)]
         ranges[0] = [self._shipped(values[at : at + CHUNK]) for at in range(0, len(values), CHUNK)]
-        return Assignment(ranges, len(values))
+        return Assignment(ranges, len(values), splits=first_only(self._context.parallelism))
 
     def _push(self) -> None:
         try:

@@ -82,7 +82,8 @@ class FileEnumerator(SplitEnumerator):
             if not file.cut:
                 ranges = self._form.splits(file.path, file.size, self._split_size) if file.size else []
                 file.cut_into(ranges, ranges[-1][1] if ranges else 0, not self._form.splittable)
-            self._splits.extend(file.splits)
+            resumed = [id(split) for split in self._planner.current()]
+            self._splits.extend(split for split in file.splits if split.left and id(split) not in resumed)
         return self._splits.popleft() if self._splits else None
 
     def plan(self, budget: int) -> Assignment:
@@ -90,20 +91,26 @@ class FileEnumerator(SplitEnumerator):
             self._discover()
         planned = self._planner.plan(budget)
         ranges = [
-            [{"path": r.name, "size": self._files[r.name].size, "start": r.start, "stop": r.stop} for r in one]
+            [
+                {"path": r.name, "size": self._files[r.name].size, "start": r.start, "stop": r.stop, "end": r.end}
+                for r in one
+            ]
             for one in by_subtask(self._context.parallelism, planned)
         ]
-        return Assignment(ranges, sum(r.stop - r.start for r in planned), caught_up=not self._left())
+        units = sum(r.stop - r.start for r in planned)
+        return Assignment(ranges, units, not self._left(), self._planner.open(self._pending()))
 
     def finished(self) -> bool:
         return self._interval is None and not self._left()
 
     def _left(self) -> bool:
         """Whether there is anything to read in the files that are known."""
-        if self._splits or any(self._planner.current()):
-            return True
+        return any(self._planner.current()) or self._pending()
+
+    def _pending(self) -> bool:
+        """Whether there is anything that no subtask has yet."""
         # empty files, which nobody has to read, may be all that waits
-        return any(file.size if not file.cut else file.left for file in self._waiting)
+        return bool(self._splits) or any(file.size if not file.cut else file.left for file in self._waiting)
 
     def snapshot(self) -> Json:
         files = self._files.values()
@@ -120,6 +127,7 @@ class FileEnumerator(SplitEnumerator):
                 for file in files
                 if file.cut and file.left
             },
+            "subtasks": [split.id if split is not None else None for split in self._planner.subtasks()],
         }
 
     def restore(self, state: Json) -> None:
@@ -140,6 +148,15 @@ class FileEnumerator(SplitEnumerator):
             self._same_size(file, size)
             file.cut_into([], 0, False)
         self._waiting = deque(file for file in self._waiting if not file.finished)
+        self._resume(state.get("subtasks", ()))
+
+    def _resume(self, subtasks: Sequence[str | None]) -> None:
+        """Give splits back to the subtasks that had them, if these are as many as before."""
+        if len(subtasks) == self._context.parallelism:
+            splits = {split.id: split for file in self._waiting if file.cut for split in file.splits}
+            for subtask, name in enumerate(subtasks):
+                if name is not None:
+                    self._planner.resume(subtask, splits[name])
 
     def _known(self, path: str) -> PlannedFile:
         if path not in self._files:

@@ -17,6 +17,7 @@ from firesteel.connectors.base import (
 )
 from firesteel.connectors.file_enumerator import FileEnumerator
 from firesteel.connectors.file_formats import BulkFormat, FileFormat, FileReader, StreamFormat
+from firesteel.connectors.splits import split_id
 from firesteel.errors import ConfigurationError
 
 SPLIT_SIZE = 64 * 1024 * 1024
@@ -97,10 +98,15 @@ class FileSourceBuilder:
 class FileSourceReader(SourceReader):
     """Keeps the last file open: the next epoch most often goes on in it."""
 
+    side_by_side = False
+
     def __init__(self, form: FileFormat) -> None:
         self._format = form
         self._open: tuple[str, int] | None = None
         self._file: FileReader | None = None
+
+    def split_of(self, planned: Json) -> str:
+        return split_id(planned["path"], planned["end"])
 
     def read(self, planned: Json) -> Iterator[list[Any]]:
         wanted = planned["path"], planned["size"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 
 from firesteel.connectors.base import (
@@ -75,7 +76,11 @@ class NumberSequenceEnumerator(SplitEnumerator):
         self._planned += units
         ranges = by_subtask(self._context.parallelism, planned)
         caught_up = rate is not None or self.finished()
-        return Assignment([[{"start": r.start, "stop": r.stop} for r in one] for one in ranges], units, caught_up)
+        # the parts of a subtask are one split, since they are cut anew when they are restored
+        splits = [[""] if names else [] for names in self._planner.open(bool(self._pending))]
+        return Assignment(
+            [[{"start": r.start, "stop": r.stop} for r in one] for one in ranges], units, caught_up, splits
+        )
 
     def finished(self) -> bool:
         return not self._left()
@@ -85,7 +90,8 @@ class NumberSequenceEnumerator(SplitEnumerator):
 
     def snapshot(self) -> Json:
         left = [list(part) for part in self._left()]
-        return {"start": self._source.start, "end": self._source.end, "left": left}
+        parts = [[split.position, split.stop] if split is not None else None for split in self._planner.subtasks()]
+        return {"start": self._source.start, "end": self._source.end, "left": left, "subtasks": parts}
 
     def restore(self, state: Json) -> None:
         source = self._source
@@ -95,8 +101,14 @@ class NumberSequenceEnumerator(SplitEnumerator):
                 f"checkpoint was taken from {state['start']} to {state['end']}: restore with the same "
                 f"bounds, or give the source another uid to start over."
             )
-        # cut anew: the parallelism may have changed, and every subtask should have some of what is left
-        self._pending = cut([(start, stop) for start, stop in state["left"]], self._context.parallelism)
+        parts = state.get("subtasks", ())
+        if len(parts) == self._context.parallelism:
+            for subtask, part in enumerate(parts):
+                if part is not None:
+                    self._planner.resume(subtask, Split("", *part))
+            self._pending = deque((start, stop) for start, stop in state["left"] if [start, stop] not in parts)
+        else:  # cut anew, so that every subtask has some of what is left
+            self._pending = cut([(start, stop) for start, stop in state["left"]], self._context.parallelism)
 
     def progress(self) -> float:
         total = self._source.end + 1 - self._source.start

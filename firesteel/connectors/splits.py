@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+_NEXT = "next"
+
 
 @dataclass
 class Split:
@@ -22,6 +24,11 @@ class Split:
     def left(self) -> int:
         return self.stop - self.position
 
+    @property
+    def id(self) -> str:
+        """Names the split for as long as anything is left of it."""
+        return split_id(self.name, self.stop)
+
 
 @dataclass(frozen=True)
 class Range:
@@ -31,6 +38,11 @@ class Range:
     name: str
     start: int
     stop: int
+    end: int  # of the split
+
+
+def split_id(name: str, stop: int) -> str:
+    return f"{name}:{stop}"
 
 
 class SplitPlanner:
@@ -64,7 +76,7 @@ class SplitPlanner:
                 waiting.remove(subtask)
                 continue
             units = split.left if split.whole else min(split.left, share - taken[subtask], budget)
-            ranges.append(Range(subtask, split.name, split.position, split.position + units))
+            ranges.append(Range(subtask, split.name, split.position, split.position + units, split.stop))
             split.position += units
             self._current[subtask] = split if split.left else None
             taken[subtask] += units
@@ -77,6 +89,18 @@ class SplitPlanner:
     def current(self) -> Iterator[Split]:
         """The splits that subtasks are reading."""
         return (split for split in self._current if split is not None)
+
+    def subtasks(self) -> list[Split | None]:
+        """Which split every subtask is reading."""
+        return list(self._current)
+
+    def resume(self, subtask: int, split: Split) -> None:
+        """Give a split that was restored back to the subtask that had it."""
+        self._current[subtask] = split
+
+    def open(self, more: bool) -> list[list[str]]:
+        """For every subtask the split that it has. One that has none waits for the next if there are more."""
+        return [[split.id] if split is not None else [_NEXT] if more else [] for split in self._current]
 
 
 def cut(ranges: Iterable[tuple[int, int]], parts: int) -> deque[tuple[int, int]]:
@@ -98,3 +122,8 @@ def by_subtask(parallelism: int, ranges: Iterable[Range]) -> list[list[Range]]:
     for planned in ranges:
         lists[planned.subtask].append(planned)
     return lists
+
+
+def first_only(parallelism: int) -> list[list[str]]:
+    """The splits of a source that is read by its first subtask, so that nobody waits for the others."""
+    return [[""], *([] for _ in range(parallelism - 1))]

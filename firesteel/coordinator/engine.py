@@ -42,6 +42,14 @@ class EpochOrder:
     completed: int | None = None
     caught_up: Sequence[str] = ()  # uids of sources that have nothing more to give for now
     ended: Sequence[str] = ()  # uids of sources that never will have
+    splits: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)  # source uid -> subtask -> its splits
+
+    def reading_of(self, slot: int) -> dict[str, Any]:
+        """What the subtasks of one slot read, and from which splits."""
+        return {
+            "ranges": {uid: list(by[slot]) for uid, by in self.ranges.items() if slot < len(by)},
+            "splits": {uid: list(by[slot]) for uid, by in self.splits.items() if slot < len(by)},
+        }
 
 
 @dataclass(frozen=True)

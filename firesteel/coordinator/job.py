@@ -228,6 +228,7 @@ class Job:
                     completed=checkpointer.base,
                     caught_up=planned.caught_up,
                     ended=planned.ended,
+                    splits=planned.splits,
                 )
             )
             self.metrics = merge([report["metrics"] for report in result.reports])

@@ -21,6 +21,7 @@ class PlannedReading:
     caught_up: Sequence[str]  # sources that have nothing more to give for now
     ended: Sequence[str]  # sources that never will have
     final: bool  # no source will
+    splits: Mapping[str, Sequence[Sequence[str]]]  # source uid -> subtask -> the splits it has, where sources name them
 
 
 class SourceReading:
@@ -47,17 +48,21 @@ class SourceReading:
     def plan(self) -> PlannedReading:
         """What the next epoch reads."""
         ranges: dict[str, Sequence[Sequence[Json]]] = {}
+        splits: dict[str, Sequence[Sequence[str]]] = {}
         caught_up: list[str] = []
         self._last = {}
         for uid, (enumerator, sizer) in self._sources.items():
             assignment = enumerator.plan(sizer.units)
             ranges[uid] = assignment.ranges
             self._last[uid] = assignment.units
+            if assignment.splits is not None:
+                splits[uid] = assignment.splits
             done = assignment.caught_up
             if done if done is not None else assignment.units < sizer.units:
                 caught_up.append(uid)
         ended = [uid for uid, (enumerator, _) in self._sources.items() if enumerator.finished()]
-        return PlannedReading(ranges, sum(self._last.values()), caught_up, ended, len(ended) == len(self._sources))
+        units, final = sum(self._last.values()), len(ended) == len(self._sources)
+        return PlannedReading(ranges, units, caught_up, ended, final, splits)
 
     def observe(self, seconds: float) -> None:
         """The planned epoch took so long."""

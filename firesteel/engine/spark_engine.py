@@ -191,10 +191,7 @@ class SparkEngine:
         }
         if level:
             return [common] * self._plan.slots
-        return [
-            {**common, "ranges": {uid: list(by[slot]) for uid, by in order.ranges.items() if slot < len(by)}}
-            for slot in range(self._plan.slots)
-        ]
+        return [{**common, **order.reading_of(slot)} for slot in range(self._plan.slots)]
 
     def _run(self, action: Callable[[], list[bytes]]) -> list[bytes]:
         """Run a Spark job; if it fails, say why in the words of the slot that failed and not in Spark's."""

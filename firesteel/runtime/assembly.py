@@ -37,13 +37,16 @@ from firesteel.runtime.timers import Timers, UnkeyedTimerService
 from firesteel.runtime.timestamps import Timestamper
 from firesteel.runtime.windows.choice import window_operator
 from firesteel.runtime.windows.operator import WindowOperator
-from firesteel.state.files import StateFile
+from firesteel.state.files import UNION, StateFile
 from firesteel.state.hashmap import HashMapStore
+from firesteel.state.operator import OperatorListTable
 from firesteel.state.origin import Origin
 from firesteel.state.store import NO_GROUP, Store
 
 TIME = "/time"
 """The table of an operator's watermarks, which belong to its subtask and to no key."""
+SPLITS = "/splits"
+"""The table of a source's watermarks that belong to its splits, and go with them to whichever subtask reads them."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,9 @@ class Assembly:
 
     def _timed(self, operator: PlannedOperator, store: Store, timed: Any) -> None:
         saved = store.subtask_table(TIME).get(type(timed).__name__)
-        if saved:
+        origin = self._place.origin
+        # what a subtask has seen says nothing about the records that it gets when these are divided in another way
+        if saved and (origin is None or not origin.rescaled):
             timed.restore(saved)
         self._times.append((operator, store, timed))
 
@@ -183,12 +188,21 @@ class Assembly:
     def _build_source(self, operator: PlannedOperator, read: nodes.Read, store: Store, emitter: Emitter) -> None:
         target: Receiver = emitter
         if read.strategy is not None:
-            target = self._timestamper(operator, read.strategy, store, emitter)
+            shared = store.operator_list_table(SPLITS, UNION)
+            target = self._timestamper(operator, read.strategy, store, emitter, shared)
         reader = read.source.create_reader(self._context(operator))
         self.readings.append(Reading(operator, reader, target))
 
-    def _timestamper(self, operator: PlannedOperator, strategy: Any, store: Store, emitter: Emitter) -> Timestamper:
-        timestamper = Timestamper(operator, strategy, self._plan.origins(operator), emitter, self._place.now)
+    def _timestamper(
+        self,
+        operator: PlannedOperator,
+        strategy: Any,
+        store: Store,
+        emitter: Emitter,
+        shared: OperatorListTable | None = None,
+    ) -> Timestamper:
+        sources, place = self._plan.origins(operator), self._place
+        timestamper = Timestamper(operator, strategy, sources, emitter, place.now, shared, first=place.slot == 0)
         self.timestampers.append((operator.level, timestamper))
         self._timed(operator, store, timestamper)
         return timestamper

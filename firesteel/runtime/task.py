@@ -22,6 +22,8 @@ from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.flow import MAX_WATERMARK, Times, Values
 from firesteel.runtime.participants import Barriers
 from firesteel.runtime.snapshots import Snapshots, Tell
+from firesteel.runtime.split_watermarks import WHOLE
+from firesteel.runtime.timestamps import Timestamper
 from firesteel.runtime.wire import COLLECTED, DRIVER, FRAME, REPORT, ROW, address_of
 
 SendRow = Callable[[int, bytes], None]
@@ -39,6 +41,7 @@ class LevelOrder:
     completed: int | None = None  # the newest completed checkpoint
     caught_up: Sequence[str] = ()  # sources that have nothing more to give for now
     ended: Sequence[str] = ()  # sources that never will have
+    splits: dict[str, list[str]] = field(default_factory=dict)  # source uid -> the splits this slot has afterwards
     frames: str | None = None  # where files of this epoch's DataFrames go
 
 
@@ -124,10 +127,36 @@ class SlotTask:
 
     def _read(self, order: LevelOrder) -> None:
         for reading in self.assembly.readings:
-            for planned in order.ranges.get(reading.operator.uid, ()):
-                self._read_range(reading, planned)
-            if reading.operator.uid in order.ended:
+            uid = reading.operator.uid
+            ranges, splits = order.ranges.get(uid, []), order.splits.get(uid)
+            if splits is not None and isinstance(reading.target, Timestamper):
+                self._read_splits(reading, reading.target, ranges, splits)
+            else:
+                for planned in ranges:
+                    self._read_range(reading, planned)
+                if splits is not None:
+                    reading.target.idle(not splits)
+            if uid in order.ended:
                 reading.target.advance(MAX_WATERMARK)
+
+    def _read_splits(self, reading: Reading, timestamper: Timestamper, ranges: list[Json], left: list[str]) -> None:
+        """Read ranges of splits that have watermarks of their own.
+
+        :param left: the splits that are not finished with these ranges.
+        """
+        names = [reading.reader.split_of(planned) for planned in ranges]
+        if reading.reader.side_by_side:
+            timestamper.keep([*names, *left])
+        for name, planned in zip(names, ranges, strict=True):
+            if not reading.reader.side_by_side:
+                timestamper.keep([name])
+            timestamper.read_from(name)
+            self._read_range(reading, planned)
+        timestamper.keep(left)
+        if names:
+            timestamper.was_read(names)
+        elif reading.reader.side_by_side and WHOLE not in left:
+            timestamper.emit()  # those that have something are read in every epoch, so for now this is all there is
 
     def _read_range(self, reading: Reading, planned: Json) -> None:
         chunks = iter(reading.reader.read(planned))

@@ -8,21 +8,27 @@ the same records. How many records are left until the next one is part of the sn
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from itertools import repeat
 from typing import Any
 
-from firesteel.common.watermark_strategy import WatermarkOutput, WatermarkStrategy
+from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.errors import UserCodeError
 from firesteel.graph.plan import PlannedOperator
 from firesteel.runtime.failures import on_record
 from firesteel.runtime.flow import MAX_WATERMARK, MIN_WATERMARK, Emitter, Times, Values
+from firesteel.runtime.split_watermarks import SplitWatermarks
+from firesteel.state.operator import OperatorListTable
 
 WATERMARK_RECORDS = 4096
 
 
 class Timestamper:
-    """Gives records their timestamps and follows them with watermarks. Watermarks from further up end here."""
+    """Gives records their timestamps and follows them with watermarks. Watermarks from further up end here.
+
+    :param shared: for a source, the state in which splits find their watermarks again wherever they are read.
+    :param first: whether this is the first subtask.
+    """
 
     def __init__(
         self,
@@ -31,24 +37,45 @@ class Timestamper:
         sources: frozenset[str],
         emitter: Emitter,
         now: Callable[[], int],
+        shared: OperatorListTable | None = None,
+        first: bool = True,
     ) -> None:
         self._operator, self._strategy, self._emitter, self._now = operator, strategy, emitter, now
         self.sources = sources  # uids of where its records come from
-        self._generate: _Bounded | _Custom = (
-            _Custom(strategy) if strategy.kind == "custom" else _Bounded(strategy.out_of_orderness_ms)
-        )
+        self._splits = SplitWatermarks(strategy, now, shared, first)
         self._silent = strategy.kind == "none"
         self._warned = False
         self._until_emit = WATERMARK_RECORDS
-        self._watermark = MIN_WATERMARK
-        self._last_record = now()
+        self._starved = False  # nothing comes from further up
         self._is_idle = False
+        self.watermark = MIN_WATERMARK
+        """The one that was emitted last."""
+
+    # ---- splits
+
+    def keep(self, splits: Iterable[str]) -> None:
+        """Event time waits for these splits from now on, and for no others."""
+        self._splits.keep(splits)
+        self._update_idle()
+
+    def read_from(self, split: str) -> None:
+        """The next records are of this split."""
+        self._splits.read_from(split)
+
+    def was_read(self, splits: Collection[str]) -> None:
+        """These splits had their turn: the others may have been silent for long."""
+        if self._splits.find_idle(splits):
+            self.emit(periodic=False)
+            self._update_idle()
+
+    # ---- records
 
     def push(self, values: Values, times: Times) -> None:
-        self._last_record = self._now()
-        if self._is_idle:
-            self._is_idle = False
-            self._emitter.idle(False)
+        split = self._splits.current
+        split.last_record = self._now()
+        if self._is_idle or split.idle:
+            split.idle = self._starved = False
+            self._update_idle()
         if times is None and self._strategy.timestamp_assigner is None and self._strategy.kind != "custom":
             self._pass_on(values)
             return
@@ -56,13 +83,14 @@ class Timestamper:
         if self._silent:
             self._emitter.push(values, stamps)
             return
+        generator = split.generator
         done = 0
         while done < len(values):
             end = min(len(values), done + self._until_emit)
-            end = self._generate.observe(values, stamps, done, end)  # a custom generator may want to emit sooner
+            end = generator.observe(values, stamps, done, end)  # a custom generator may want to emit sooner
             self._emitter.push(values[done:end], stamps[done:end])
             self._until_emit -= end - done
-            if self._until_emit == 0 or self._generate.punctuated:
+            if self._until_emit == 0 or generator.punctuated:
                 self.emit(periodic=self._until_emit == 0)
             done = end
 
@@ -95,104 +123,64 @@ class Timestamper:
             raise on_record(self._operator, values[index], _no_timestamp(stamps[index], assigner))
         return stamps
 
+    # ---- time
+
     def emit(self, periodic: bool = True) -> None:
         """Send the watermark on, if it moved."""
         if periodic:
             self._until_emit = WATERMARK_RECORDS
-            self._generate.periodic()
-        watermark = self._generate.watermark
-        if watermark > self._watermark and not self._silent:
-            self._watermark = watermark
+            self._splits.periodic()
+        watermark = self._splits.watermark
+        if watermark > self.watermark and not self._silent:
+            self.watermark = watermark
             self._emitter.advance(watermark)
 
     def caught_up(self) -> None:
         """Nothing more comes for now: event time must not wait for it."""
+        self._splits.find_idle()
         self.emit()
-        idleness = self._strategy.idleness_ms
-        if idleness is not None and not self._is_idle and self._now() - self._last_record >= idleness:
-            self._is_idle = True
-            self._emitter.idle(True)
+        self._update_idle()
 
     def wake(self) -> int | None:
         """When an epoch is needed, data or not: to find out that this source is idle."""
-        if self._strategy.idleness_ms is None or self._is_idle:
-            return None
-        return int(self._last_record + self._strategy.idleness_ms)
+        return self._splits.wake()
 
     def advance(self, watermark: int) -> None:
         if watermark == MAX_WATERMARK:  # the end of the input is the only thing to pass on
-            self._watermark = watermark
+            self.watermark = watermark
             self._emitter.advance(watermark)
 
     def idle(self, idle: bool) -> None:
-        """Whether records come is judged here."""
-
-    def snapshot(self) -> dict[str, Any]:
-        highest = self._generate.highest
-        if self._watermark == MIN_WATERMARK and highest is None and not self._is_idle:
-            return {}
-        return {"watermark": self._watermark, "until": self._until_emit, "highest": highest, "idle": self._is_idle}
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        self._watermark, self._until_emit = saved["watermark"], saved["until"]
-        self._generate.highest, self._is_idle = saved["highest"], saved["idle"]
-
-
-class _Bounded:
-    """The watermark trails the highest timestamp by a fixed bound."""
-
-    punctuated = False
-
-    def __init__(self, bound: int) -> None:
-        self._bound = bound
-        self.highest: int | None = None
+        """Whether there is anything further up that records can come from."""
+        self._starved = idle
+        self._update_idle()
 
     @property
-    def watermark(self) -> int:
-        return MIN_WATERMARK if self.highest is None else self.highest - self._bound - 1
+    def is_idle(self) -> bool:
+        """Whether nobody has to wait for this subtask."""
+        return self._is_idle
 
-    def observe(self, values: Values, times: list[Any], start: int, end: int) -> int:
-        highest = max(times[start:end])
-        if self.highest is None or highest > self.highest:
-            self.highest = highest
-        return end
+    def _update_idle(self) -> None:
+        idle = self._starved or self._splits.idle
+        if idle != self._is_idle:
+            self._is_idle = idle
+            self._emitter.idle(idle)
 
-    def periodic(self) -> None:
-        """The watermark is always up to date."""
+    # ---- as state
 
+    def snapshot(self) -> dict[str, Any]:
+        splits = self._splits.snapshot()
+        untouched = self.watermark == MIN_WATERMARK and self._until_emit == WATERMARK_RECORDS
+        if untouched and not splits and not self._is_idle:
+            return {}
+        state = {"watermark": self.watermark, "until": self._until_emit, "starved": self._starved}
+        return {**state, "silent": self._is_idle, **splits}
 
-class _Custom(WatermarkOutput):
-    """A user's WatermarkGenerator."""
-
-    def __init__(self, strategy: WatermarkStrategy) -> None:
-        supplier = strategy.generator_supplier
-        assert supplier is not None
-        self._generator = supplier() if callable(supplier) else supplier
-        self.watermark = MIN_WATERMARK
-        self.punctuated = False
-        self.highest: int | None = None
-
-    def observe(self, values: Values, times: list[Any], start: int, end: int) -> int:
-        self.punctuated = False
-        for index in range(start, end):
-            self._generator.on_event(values[index], times[index], self)
-            if self.punctuated:
-                return index + 1
-        return end
-
-    def periodic(self) -> None:
-        self._generator.on_periodic_emit(self)
-
-    def emit_watermark(self, watermark: int) -> None:
-        if watermark > self.watermark:
-            self.watermark = self.highest = int(watermark)
-            self.punctuated = True
-
-    def mark_idle(self) -> None:
-        """Idleness is judged by `with_idleness`."""
-
-    def mark_active(self) -> None:
-        """Idleness is judged by `with_idleness`."""
+    def restore(self, saved: dict[str, Any]) -> None:
+        self.watermark, self._until_emit = saved["watermark"], saved["until"]
+        self._splits.restore(saved)
+        self._starved = saved.get("starved", False)
+        self._is_idle = saved.get("silent", saved.get("idle", False))
 
 
 def _no_timestamp(stamp: Any, assigner: Any) -> UserCodeError:

@@ -98,16 +98,15 @@ class LocalEngine:
         out = [row for row in rows if ROW.unpack_from(row[1])[0] != level]
         for slot, task in enumerate(self.tasks):
             mine = [p for a, p in rows if target_of(a, slots) == slot and ROW.unpack_from(p)[0] == level]
-            ranges = {uid: list(by[slot]) for uid, by in order.ranges.items() if slot < len(by)} if level == 0 else {}
             ordered = LevelOrder(
                 order.epoch,
                 level,
-                ranges,
-                order.checkpoint,
-                order.snapshot,
-                order.completed,
-                order.caught_up,
-                order.ended,
+                checkpoint=order.checkpoint,
+                snapshot=order.snapshot,
+                completed=order.completed,
+                caught_up=order.caught_up,
+                ended=order.ended,
+                **(order.reading_of(slot) if level == 0 else {}),
             )
             task.run_level(ordered, mine, lambda address, payload: out.append((address, payload)))
         self.check_state(everything=False)

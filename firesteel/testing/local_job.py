@@ -111,6 +111,7 @@ class LocalJob:
             completed=self._checkpointer.base,
             caught_up=planned.caught_up,
             ended=planned.ended,
+            splits=planned.splits,
         )
         result: EpochResult = self._engine.run_epoch(order)
         self.metrics = [report["metrics"] for report in result.reports]

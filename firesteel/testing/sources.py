@@ -55,6 +55,10 @@ class FailingSource(Source):
 class _FailingReader(SourceReader):
     def __init__(self, reader: SourceReader, context: ReaderContext, checkpoints: int) -> None:
         self._reader, self._context, self._checkpoints = reader, context, checkpoints
+        self.side_by_side = reader.side_by_side
+
+    def split_of(self, planned: Json) -> str:
+        return self._reader.split_of(planned)
 
     def read(self, planned: Json) -> Iterator[list[Any] | Timestamped]:
         for chunk in self._reader.read(planned):

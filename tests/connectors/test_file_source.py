@@ -229,6 +229,7 @@ def test_a_snapshot_names_finished_files_only_by_size(tmp_path: Path) -> None:
         "finished": {str(tmp_path / "a"): 6},
         "reading": {str(tmp_path / "b"): {"size": 6, "length": 6, "left": [[3, 6]]}},
         "waiting": {str(tmp_path / "c"): 6},
+        "subtasks": [f"{tmp_path / 'b'}:6"],
     }
 
 
@@ -236,7 +237,7 @@ def test_files_that_came_since_the_checkpoint_are_read(tmp_path: Path) -> None:
     job = half_read(tmp_path)
     (tmp_path / "aa").write_text("new\n")
     job.restart(1)
-    assert job.run() == ["a1", "a2", "b1", "new", "b2", "c1", "c2"]
+    assert job.run() == ["a1", "a2", "b1", "b2", "new", "c1", "c2"]  # what was begun comes first
 
 
 def test_finished_files_may_be_deleted_and_stay_finished(tmp_path: Path) -> None:
