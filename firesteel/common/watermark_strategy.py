@@ -145,7 +145,13 @@ class WatermarkStrategy:
     def with_watermark_alignment(
         self, watermark_group: str, max_allowed_watermark_drift: Duration, update_interval: Duration | None = None
     ) -> WatermarkStrategy:
-        """Hold back sources that are further than the drift ahead of others of the group (checked every second)."""
+        """Do not read a source while it is further than the drift ahead of others of its group that are not idle.
+
+        For strategies given to `from_source`; where timestamps are assigned later on nobody knows which source to hold
+        back, and it has no effect.
+
+        :param update_interval: how often this is looked at, by default every second; also how long an epoch may take.
+        """
         return replace(
             self,
             alignment_group=watermark_group,

@@ -43,6 +43,7 @@ class EpochOrder:
     caught_up: Sequence[str] = ()  # uids of sources that have nothing more to give for now
     ended: Sequence[str] = ()  # uids of sources that never will have
     splits: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)  # source uid -> subtask -> its splits
+    held_back: Sequence[str] = ()  # uids of sources that are not read because they are ahead of others
 
     def reading_of(self, slot: int) -> dict[str, Any]:
         """What the subtasks of one slot read, and from which splits."""

@@ -229,12 +229,13 @@ class Job:
                     caught_up=planned.caught_up,
                     ended=planned.ended,
                     splits=planned.splits,
+                    held_back=planned.held_back,
                 )
             )
             self.metrics = merge([report["metrics"] for report in result.reports])
             wake = min((report["wake"] for report in result.reports if report["wake"] is not None), default=math.inf)
             seconds = time.monotonic() - started
-            reading.observe(seconds)
+            reading.observe(seconds, result.reports)
             self._results.add(result.collected, held=self._settings.checkpoints.enabled or final, pending=pending)
             if pending is not None:
                 checkpointer.run(pending, result)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from firesteel.connectors.base import EnumeratorContext, Json, SplitEnumerator
+from firesteel.coordinator.alignment import WatermarkAlignment
 from firesteel.coordinator.sizing import EpochSizer
 from firesteel.graph.nodes import Read
 from firesteel.graph.plan import JobPlan
@@ -22,6 +24,7 @@ class PlannedReading:
     ended: Sequence[str]  # sources that never will have
     final: bool  # no source will
     splits: Mapping[str, Sequence[Sequence[str]]]  # source uid -> subtask -> the splits it has, where sources name them
+    held_back: Sequence[str]  # sources that are not read because they are ahead of others
 
 
 class SourceReading:
@@ -31,6 +34,9 @@ class SourceReading:
         target = settings.epoch_target_ms
         if settings.checkpoints.interval_ms is not None:
             target = min(target, settings.checkpoints.interval_ms)  # else checkpoints would come late
+        self._alignment = WatermarkAlignment(plan)
+        if self._alignment.interval_ms is not None:
+            target = min(target, self._alignment.interval_ms)
         self._sources: dict[str, tuple[SplitEnumerator, EpochSizer]] = {}
         self._last: dict[str, int] = {}
         self.epoch_s = 0.0  # how long epochs take at the moment
@@ -50,8 +56,11 @@ class SourceReading:
         ranges: dict[str, Sequence[Sequence[Json]]] = {}
         splits: dict[str, Sequence[Sequence[str]]] = {}
         caught_up: list[str] = []
-        self._last = {}
+        held_back = self._alignment.held_back([uid for uid, (each, _) in self._sources.items() if each.finished()])
+        self._last = dict.fromkeys(held_back, 0)
         for uid, (enumerator, sizer) in self._sources.items():
+            if uid in held_back:
+                continue
             assignment = enumerator.plan(sizer.units)
             ranges[uid] = assignment.ranges
             self._last[uid] = assignment.units
@@ -62,11 +71,12 @@ class SourceReading:
                 caught_up.append(uid)
         ended = [uid for uid, (enumerator, _) in self._sources.items() if enumerator.finished()]
         units, final = sum(self._last.values()), len(ended) == len(self._sources)
-        return PlannedReading(ranges, units, caught_up, ended, final, splits)
+        return PlannedReading(ranges, units, caught_up, ended, final, splits, held_back)
 
-    def observe(self, seconds: float) -> None:
-        """The planned epoch took so long."""
+    def observe(self, seconds: float, reports: Iterable[dict[str, Any]]) -> None:
+        """The planned epoch took so long, and this is what the slots say about it."""
         self.epoch_s = seconds
+        self._alignment.observe(reports)
         for uid, (_, sizer) in self._sources.items():
             sizer.observe(self._last[uid], seconds)
 

@@ -188,6 +188,7 @@ class SparkEngine:
             "completed": order.completed,
             "caught_up": list(order.caught_up),
             "ended": list(order.ended),
+            "held_back": list(order.held_back),
         }
         if level:
             return [common] * self._plan.slots

@@ -162,6 +162,12 @@ class SplitWatermarks:
             split.idle = True
         return bool(found)
 
+    def not_idle_yet(self) -> None:
+        """Begin anew to wait for records."""
+        now = self._now()
+        for split in self._splits.values():
+            split.last_record = now
+
     def wake(self) -> int | None:
         """When a split may have fallen idle."""
         timeout = self._strategy.idleness_ms

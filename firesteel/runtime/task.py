@@ -41,6 +41,7 @@ class LevelOrder:
     completed: int | None = None  # the newest completed checkpoint
     caught_up: Sequence[str] = ()  # sources that have nothing more to give for now
     ended: Sequence[str] = ()  # sources that never will have
+    held_back: Sequence[str] = ()  # sources that are not read because they are ahead of others
     splits: dict[str, list[str]] = field(default_factory=dict)  # source uid -> the splits this slot has afterwards
     frames: str | None = None  # where files of this epoch's DataFrames go
 
@@ -93,8 +94,11 @@ class SlotTask:
             for each in timers:
                 each.on_clock(self._place.now())
         for level, timestamper in parts.timestampers:
-            if level == order.level and timestamper.sources.issubset(order.caught_up):
-                timestamper.caught_up()
+            if level == order.level:
+                if timestamper.sources.issubset(order.caught_up):
+                    timestamper.caught_up()
+                elif not timestamper.sources.isdisjoint(order.held_back):
+                    timestamper.held_back()
         for level, exchange in parts.exchanges:
             if level == order.level:
                 exchange.flush()
@@ -209,6 +213,11 @@ class SlotTask:
             "records": {uid: count for uid, count in counts.items() if any(count)},
             "committables": committables,
             "wake": self._wake(),
+            "watermarks": {
+                reading.operator.uid: (reading.target.reached, reading.target.is_idle)
+                for reading in self.assembly.readings
+                if isinstance(reading.target, Timestamper)
+            },
             "metrics": self.assembly.metrics.snapshot(),
             "barrier_ms": round((time.perf_counter() - started) * 1000, 3),
         }

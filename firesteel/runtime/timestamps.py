@@ -141,6 +141,10 @@ class Timestamper:
         self.emit()
         self._update_idle()
 
+    def held_back(self) -> None:
+        """Records are not read because this input is ahead of others: that they do not come does not make it idle."""
+        self._splits.not_idle_yet()
+
     def wake(self) -> int | None:
         """When an epoch is needed, data or not: to find out that this source is idle."""
         return self._splits.wake()
@@ -154,6 +158,11 @@ class Timestamper:
         """Whether there is anything further up that records can come from."""
         self._starved = idle
         self._update_idle()
+
+    @property
+    def reached(self) -> int:
+        """The watermark as it would be emitted now."""
+        return max(self.watermark, self._splits.watermark)
 
     @property
     def is_idle(self) -> bool:

@@ -112,6 +112,7 @@ class LocalJob:
             caught_up=planned.caught_up,
             ended=planned.ended,
             splits=planned.splits,
+            held_back=planned.held_back,
         )
         result: EpochResult = self._engine.run_epoch(order)
         self.metrics = [report["metrics"] for report in result.reports]
@@ -119,7 +120,7 @@ class LocalJob:
         if pending is not None:
             self._checkpointer.run(pending, result)
             self._checkpointer.wait(self._never)
-        self._reading.observe(0.0)
+        self._reading.observe(0.0, result.reports)
         self.finished = planned.final
 
     def stop(self) -> None:
