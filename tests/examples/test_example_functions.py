@@ -8,14 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from examples.broadcast_enrichment import PAYMENTS, RATES, converted
 from examples.buffering_sink import WORDS, PrintInPairs
 from examples.deduplication import SeenFirst
 from examples.enrichment import WithPlace
+from examples.funnel import MINUTE, Funnel
+from examples.late_readings import LATE, MinuteAverage
 from examples.metrics import READINGS as TEMPERATURES
 from examples.metrics import Plausible
 from examples.rising_temperature import RISING_FOR, KeepsRising
 from examples.silent_sensor import Silence, silent_sensors
 from examples.temperature_alert import LIMIT, by_class, by_function
+from examples.temperature_jump import jumps
+from examples.three_rises import ThreeRises
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.testing import FunctionHarness, GraphHarness, run_locally
 
@@ -155,3 +160,59 @@ def test_counts_are_the_same_although_the_job_fails_between_two_barriers() -> No
             return {key: harness.state("totals", "/reduced", key)[1] for key in "abc"}
 
     assert totals() == totals(fail_at=[2]) == {"a": 4, "b": 5, "c": 3}
+
+
+def jumps_by_hand(readings: list[tuple[str, int, float]]) -> list[tuple[str, float, float]]:
+    pairs = [(a, b) for a in readings for b in readings if a[0] == b[0] and 0 < b[1] - a[1] <= 60_000]
+    return sorted((a[0], a[2], b[2]) for a, b in pairs if abs(a[2] - b[2]) >= 20)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 200), st.integers(0, 60)), max_size=30),
+    st.integers(0, 2**32),
+)
+def test_jumps_are_found_between_any_two_readings_that_are_not_late(
+    drawn: list[tuple[str, int, int]], seed: int
+) -> None:
+    readings = [(sensor, second * 1000, float(temperature)) for sensor, second, temperature in drawn]
+    env = environment()
+    found = run_locally(env, jumps(env.from_collection(readings)), seed=seed)
+    said = sorted((sensor, float(before), float(after)) for sensor, _, _, before, _, after, *_ in map(str.split, found))
+    assert said == jumps_by_hand(readings)
+
+
+def test_old_readings_do_not_count_and_leave_nothing_behind() -> None:
+    with FunctionHarness(ThreeRises(), key_selector=lambda reading: reading[0]) as harness:
+        for time, temperature in [(0, 1.0), (10_000, 2.0), (60_000, 3.0), (65_000, 4.0), (66_000, 3.0)]:
+            harness.process(("oven", time, temperature), time)
+        assert harness.output() == ["oven rose from 2.0 to 4.0 within 55 seconds"]
+        assert harness.end_of_input().state("rising") == {} and harness.timers() == []
+
+
+def test_a_visitor_is_forgotten_when_they_order_and_when_they_give_up() -> None:
+    with FunctionHarness(Funnel(), key_selector=lambda event: event[0]) as harness:
+        for minute, did in [(0, "cart"), (1, "view"), (2, "order"), (20, "cart"), (49, "order")]:
+            harness.process(("ann", minute, did), minute * MINUTE)
+        assert harness.take() == [("ann", "ordered")]  # of what is not the next step nothing comes
+        assert harness.timers() == [] and harness.state("step") == {}
+        harness.process(("ann", 60, "view"), 60 * MINUTE).watermark(90 * MINUTE)
+        assert harness.take() == [("ann", "gave up after view")] and harness.state("step") == {}
+
+
+def test_a_reading_of_a_minute_that_is_over_is_late() -> None:
+    with FunctionHarness(MinuteAverage(), key_selector=lambda reading: reading[0]) as harness:
+        harness.process(("oven", 59, 10.0), 59_000).watermark(59_998).process(("oven", 0, 20.0), 0)
+        assert harness.output() == []
+        harness.watermark(59_999).process(("oven", 1, 30.0), 1_000)
+        assert harness.output() == ["oven, minute 0: 15.0"]
+        assert harness.side_output(LATE) == [("oven", 1, 30.0)]
+
+
+@given(
+    st.permutations([*((True, payment) for payment in PAYMENTS), *((False, rate) for rate in RATES)]), st.integers(0, 9)
+)
+def test_payments_are_converted_whenever_their_rate_comes(order: list[tuple[bool, tuple]], seed: int) -> None:  # type: ignore[type-arg]
+    env = environment()
+    payments, rates = ([record for kind, record in order if kind is which] for which in (True, False))
+    stream = converted(env.from_collection(payments), env.from_collection(rates))
+    assert sorted(run_locally(env, stream, seed=seed)) == [("ann", 20.0), ("ann", 60.0), ("bob", 60.0)]

@@ -138,6 +138,30 @@ def test_custom_sink_inserts_every_row_once(local: Runner, tmp_path: Path) -> No
     assert local.run("custom_sink.py", str(tmp_path)) == ["be 2", "not 1", "or 1", "to 2"]
 
 
+def test_temperature_jump_compares_any_two_readings_within_a_minute(local: Runner) -> None:
+    assert local.run("temperature_jump.py") == ["oven went from 20.0 to 41.0 within 49 seconds"]
+
+
+def test_three_rises_counts_only_those_within_a_minute(local: Runner) -> None:
+    assert local.run("three_rises.py") == ["oven rose from 20.0 to 30.0 within 19 seconds"]
+
+
+def test_funnel_tells_orders_from_those_who_gave_up(local: Runner) -> None:
+    outcomes = ["(ann,ordered)", "(bob,gave up after cart)", "(cid,gave up after view)"]
+    assert sorted(local.run("funnel.py")) == outcomes
+
+
+def test_late_readings_go_to_a_side_output_of_their_own(local: Runner) -> None:
+    lines = local.run("late_readings.py")
+    assert of("late> ", lines) == ["late> (oven,55,99.0)"]
+    averages = [(0, 22.0), (1, 31.0), (2, 10.0)]
+    assert of("average> ", lines) == [f"average> oven, minute {minute}: {average}" for minute, average in averages]
+
+
+def test_broadcast_enrichment_converts_what_came_before_its_rate_and_after_it(local: Runner) -> None:
+    assert sorted(local.run("broadcast_enrichment.py")) == ["(ann,20.0)", "(ann,60.0)", "(bob,60.0)"]
+
+
 # ---- about all of them
 
 
