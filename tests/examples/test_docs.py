@@ -32,7 +32,7 @@ def steps(document: str) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("document", ["state.md", "for-flink-users.md", "windows.md"])
+@pytest.mark.parametrize("document", ["state.md", "event-time.md", "for-flink-users.md", "windows.md"])
 def test_code_in_the_guide_prints_what_it_says(
     document: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
