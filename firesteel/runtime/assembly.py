@@ -268,7 +268,7 @@ class Assembly:
     ) -> Operation:
         keyed = KeyedState(store, self._place.now)
         self.keyed.append(keyed)
-        joiner = IntervalJoiner(operator, join, keyed, emitter)
+        joiner = IntervalJoiner(operator, join, keyed, emitter, self.metrics.group(operator.uid))
         timers = Timers(operator, joiner.expire, keyed, emitter, self._place.now)
         self.timers.append((operator.level, timers))
         self._open(operator, keyed, OperatorState(operator, store), store)

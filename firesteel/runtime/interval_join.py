@@ -16,6 +16,7 @@ from firesteel.datastream.output_tag import OutputTag
 from firesteel.errors import SideOutputError, UserCodeError
 from firesteel.graph.nodes import IntervalJoin
 from firesteel.graph.plan import PlannedOperator
+from firesteel.metrics import MetricGroup
 from firesteel.runtime.callables import resolve_selector
 from firesteel.runtime.failures import on_record
 from firesteel.runtime.flow import MIN_WATERMARK, Emitter, Push, Times, Values
@@ -26,6 +27,8 @@ from firesteel.state.store import MapAccessors
 
 LEFT, RIGHT = "/left", "/right"
 """The tables of records that wait: timestamp -> a tuple of records, in the order in which they came."""
+LATE_DROPPED = "numLateRecordsDropped"
+"""The metric that counts late records for which no side output was named."""
 
 
 class JoinContext(ProcessJoinFunction.Context):
@@ -49,8 +52,11 @@ class JoinContext(ProcessJoinFunction.Context):
 class IntervalJoiner:
     """One interval join in one subtask."""
 
-    def __init__(self, operator: PlannedOperator, join: IntervalJoin, keyed: KeyedState, emitter: Emitter) -> None:
+    def __init__(
+        self, operator: PlannedOperator, join: IntervalJoin, keyed: KeyedState, emitter: Emitter, metrics: MetricGroup
+    ) -> None:
         self._operator, self._keyed, self._emitter = operator, keyed, emitter
+        self._dropped = metrics.counter(LATE_DROPPED)
         self._process = join.function.process_element
         self._lower, self._upper = join.lower, join.upper
         # how long after its own timestamp a record can still meet one that is not late
@@ -105,6 +111,7 @@ class IntervalJoiner:
         operator, emitter, keyed, late = self._operator, self._emitter, self._keyed, self._late[port]
         selector = resolve_selector(operator.key_selector(port))
         (lower, upper), waiting = bounds, theirs.keys
+        register, dropped = service.register_event_time_timer, self._dropped
 
         def push(values: Values, times: Times) -> None:
             out, value = Output(emitter), None
@@ -114,13 +121,15 @@ class IntervalJoiner:
                     if time is None:
                         raise _no_timestamp()
                     if time < watermark:
-                        if late is not None:
+                        if late is None:
+                            dropped.inc()
+                        else:
                             out.add(((late, value),), time)
                         continue
                     keyed.key = selector(value)
                     same = mine.get(time)
                     mine.put(time, (value,) if same is None else (*same, value))
-                    service.register_event_time_timer(time + keep)
+                    register(time + keep)
                     first, last = time + lower, time + upper
                     # in the order of time, whatever order the store has them in
                     for other_time in sorted([each for each in waiting() if first <= each <= last]):

@@ -14,6 +14,7 @@ from tests.examples.running import EXAMPLES, REPOSITORY, SUBTASK, Runner
 PRINTED = {
     "running_average.py": [f"key 1: average {average}" for average in (4.0, 5.0, 4.75, 4.2)],
     "rising_temperature.py": ["oven has been rising since 4000"],
+    "temperature_jump.py": ["oven went from 20.0 to 41.0 within 49 seconds"],
     "side_outputs.py": [
         "broken> oven ?",
         "cold> roof is freezing",

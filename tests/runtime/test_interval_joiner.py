@@ -65,10 +65,11 @@ def test_a_record_is_late_only_below_the_watermark() -> None:
         assert join.output() == []
 
 
-def test_late_records_are_dropped_where_no_side_output_is_named() -> None:
+def test_late_records_are_dropped_and_counted_where_no_side_output_is_named() -> None:
     with harness(described(0, 10)) as join:
         join.watermark(40).process1(("k", 1), 39).process2(("k", 2), 39)
         assert join.output() == [] and held(join) == 0
+        assert join.metrics() == {"numLateRecordsDropped": 2}
 
 
 def test_a_side_output_for_late_records_that_nobody_reads_is_refused_at_the_start() -> None:
