@@ -102,11 +102,12 @@ class SplitWatermarks:
         self, strategy: WatermarkStrategy, now: Callable[[], int], shared: OperatorListTable | None, first: bool
     ) -> None:
         self._strategy, self._now, self._shared, self._first = strategy, now, shared, first
+        self._started = now()
         self._finished = MIN_WATERMARK  # as far as those got that are not open any more
         self._restored: dict[str, tuple[int | None, bool]] = {}  # of splits that nobody here has opened yet
         for name, highest, idle in shared.get() if shared is not None else ():
             known = self._restored.get(name)
-            if known is None or known[0] is None or (highest is not None and highest > known[0]):
+            if known is None or known[0] is None or (highest is not None and highest >= known[0]):
                 self._restored[name] = highest, idle
         self._splits = {WHOLE: self._open(WHOLE)}
         self.current = self._splits[WHOLE]
@@ -115,7 +116,8 @@ class SplitWatermarks:
         strategy = self._strategy
         bound = strategy.out_of_orderness_ms
         generator = CustomGenerator(strategy) if strategy.kind == "custom" else BoundedGenerator(bound)
-        split = SplitWatermark(generator, self._now())
+        # a restored one has been silent since the restart, whenever somebody says that it is here
+        split = SplitWatermark(generator, self._started if name in self._restored else self._now())
         generator.highest, split.idle = self._restored.pop(name, (None, False))
         return split
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from firesteel.common import Duration, WatermarkStrategy
 from firesteel.connectors.base import EnumeratorContext
+from firesteel.connectors.collection import CollectionSource
 from firesteel.connectors.datagen import DataGeneratorSource
 from firesteel.connectors.file_formats import StreamFormat
 from firesteel.connectors.file_source import FileSource
@@ -162,20 +163,36 @@ def test_a_subtask_that_has_read_its_files_holds_nobody_up(tmp_path: Path) -> No
         assert h.results()[-1][1] >= 100
 
 
-@pytest.mark.parametrize("assign", [False, True])
-def test_subtasks_that_never_read_hold_nobody_up(assign: bool) -> None:
+@pytest.mark.parametrize("at_source", [MONOTONOUS, WatermarkStrategy.no_watermarks(), None])
+@pytest.mark.parametrize("fail_at", [(), (2,), (1, 2, 3)])
+def test_subtasks_that_never_read_hold_nobody_up(at_source: WatermarkStrategy | None, fail_at: tuple[int, ...]) -> None:
     env = environment(3)
-    stream = env.from_collection(list(range(20)))
-    if assign:
+    stream = env.from_source(CollectionSource(range(20)), at_source, "collection")
+    if at_source is not MONOTONOUS:
         stream = stream.assign_timestamps_and_watermarks(MONOTONOUS)
-    else:
-        from firesteel.connectors.collection import CollectionSource
-
-        stream = env.from_source(CollectionSource(range(20)), MONOTONOUS, "collection")
     seen = by_one(stream)
-    with GraphHarness(env, collect=seen, epoch_records=5, fail_at=[2], checkpoint_every=1) as h:
-        h.step(4)
+    with GraphHarness(env, collect=seen, epoch_records=5, fail_at=fail_at, checkpoint_every=1) as h:
+        while len(h.results()) < 15:
+            assert h.step()
         assert h.results()[-1][1] > 5
+
+
+@pytest.mark.parametrize("fail_at", [(1,), (2,), (3,), (4,), (5,), (1, 2, 3, 4, 5, 6)])
+def test_silent_partitions_are_as_silent_after_a_restore(fail_at: tuple[int, ...]) -> None:
+    def run(fail_at: tuple[int, ...]) -> list[Any]:
+        env = environment(2)
+        source = Partitioned({"silent": [5, 6], "other": [50], "busy": list(range(10, 100, 2))}, endless=True)
+        strategy = MONOTONOUS.with_idleness(Duration.of_millis(100))
+        seen = by_one(env.from_source(source, strategy, "source"))
+        with GraphHarness(env, collect=seen, epoch_records=3, checkpoint_every=1) as h:
+            for epoch in range(1, 12):
+                h.step()
+                if epoch in fail_at:
+                    h.fail()
+                h.advance_clock(150 if epoch in (3, 4) else 0)
+            return h.results()
+
+    assert run(fail_at) == run(())
 
 
 def test_a_generator_that_gives_few_records_to_one_subtask_does_not_wait_for_the_others() -> None:
