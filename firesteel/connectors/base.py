@@ -132,10 +132,14 @@ class SplitEnumerator(ABC):
 
 @dataclass(frozen=True)
 class Timestamped:
-    """Records with their timestamps: milliseconds since 1970, None for a record that has none."""
+    """Records with their timestamps: milliseconds since 1970, None for a record that has none.
+
+    `split` is needed where the range is of several.
+    """
 
     values: list[Any]
     times: list[int | None]
+    split: str | None = None
 
 
 class SourceReader(ABC):
@@ -145,9 +149,12 @@ class SourceReader(ABC):
     """Whether a subtask has its splits at the same time. If not, it is given one when it has finished the one before, and
     event time does not wait for the next one earlier."""
 
-    def split_of(self, planned: Json) -> str:
-        """The split that a planned range is of, as the `Assignment` names it. Watermarks are made for each one apart."""
-        return ""
+    def splits_of(self, planned: Json) -> Sequence[str]:
+        """The splits that a planned range is of, as the `Assignment` names them: watermarks are made for each one apart.
+
+        Most often that is one. Records of several are given as `Timestamped`, which says of which one they are.
+        """
+        return ("",)
 
     @abstractmethod
     def read(self, planned: Json) -> Iterator[list[Any] | Timestamped]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from firesteel.common.durations import DurationLike, parse_duration_ms
@@ -105,8 +105,8 @@ class FileSourceReader(SourceReader):
         self._open: tuple[str, int] | None = None
         self._file: FileReader | None = None
 
-    def split_of(self, planned: Json) -> str:
-        return split_id(planned["path"], planned["end"])
+    def splits_of(self, planned: Json) -> Sequence[str]:
+        return (split_id(planned["path"], planned["end"]),)
 
     def read(self, planned: Json) -> Iterator[list[Any]]:
         wanted = planned["path"], planned["size"]

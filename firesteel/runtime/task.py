@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.connectors.base import Json, Timestamped
@@ -148,21 +149,26 @@ class SlotTask:
 
         :param left: the splits that are not finished with these ranges.
         """
-        names = [reading.reader.split_of(planned) for planned in ranges]
-        if reading.reader.side_by_side:
+        reader = reading.reader
+        splits = [reader.splits_of(planned) for planned in ranges]
+        names = list(chain.from_iterable(splits))
+        if reader.side_by_side:
             timestamper.keep([*names, *left])
-        for name, planned in zip(names, ranges, strict=True):
-            if not reading.reader.side_by_side:
-                timestamper.keep([name])
-            timestamper.read_from(name)
-            self._read_range(reading, planned)
+        for of, planned in zip(splits, ranges, strict=True):
+            if not reader.side_by_side:
+                timestamper.keep(of)
+            timestamper.read_from(of[0])
+            self._read_range(reading, planned, timestamper if len(of) > 1 else None)
         timestamper.keep(left)
         if names:
             timestamper.was_read(names)
-        elif reading.reader.side_by_side and WHOLE not in left:
+        elif reader.side_by_side and WHOLE not in left:
             timestamper.emit()  # those that have something are read in every epoch, so for now this is all there is
 
-    def _read_range(self, reading: Reading, planned: Json) -> None:
+    def _read_range(self, reading: Reading, planned: Json, by_split: Timestamper | None = None) -> None:
+        """
+        :param by_split: where it has to be said of which split records are.
+        """
         chunks = iter(reading.reader.read(planned))
         while True:
             try:
@@ -174,6 +180,8 @@ class SlotTask:
             if chunk is None:
                 return
             if isinstance(chunk, Timestamped):
+                if by_split is not None and chunk.split is not None:
+                    by_split.read_from(chunk.split)
                 reading.target.push(chunk.values, chunk.times)
             else:
                 reading.target.push(chunk, None)

@@ -6,7 +6,7 @@ import glob
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from firesteel.common.crashpoints import crash_point
@@ -57,8 +57,8 @@ class _FailingReader(SourceReader):
         self._reader, self._context, self._checkpoints = reader, context, checkpoints
         self.side_by_side = reader.side_by_side
 
-    def split_of(self, planned: Json) -> str:
-        return self._reader.split_of(planned)
+    def splits_of(self, planned: Json) -> Sequence[str]:
+        return self._reader.splits_of(planned)
 
     def read(self, planned: Json) -> Iterator[list[Any] | Timestamped]:
         for chunk in self._reader.read(planned):

@@ -61,12 +61,13 @@ TIMES = st.lists(st.integers(0, 30), max_size=15).map(sorted)
     parallelism=st.integers(1, 3),
     sizes=st.lists(st.integers(1, 6), min_size=1, max_size=4),
     fail_at=st.sets(st.integers(1, 6), max_size=2),
+    in_turns=st.booleans(),
 )
 def test_records_in_order_within_their_partition_are_never_late_however_partitions_are_read(
-    partitions: list[list[int]], parallelism: int, sizes: list[int], fail_at: set[int]
+    partitions: list[list[int]], parallelism: int, sizes: list[int], fail_at: set[int], in_turns: bool
 ) -> None:
     env = environment(parallelism)
-    source = Partitioned({f"p{i}": times for i, times in enumerate(partitions)})
+    source = Partitioned({f"p{i}": times for i, times in enumerate(partitions)}, in_turns=in_turns)
     seen = by_one(env.from_source(source, MONOTONOUS, "source"))
     with GraphHarness(env, collect=seen, epoch_records=sizes, fail_at=fail_at, checkpoint_every=1) as h:
         h.run()
@@ -75,9 +76,10 @@ def test_records_in_order_within_their_partition_are_never_late_however_partitio
     assert [pair for pair in found if pair[1] >= pair[0]] == []
 
 
-def test_the_slowest_partition_holds_event_time_back_until_it_is_finished() -> None:
+@pytest.mark.parametrize("in_turns", [False, True])
+def test_the_slowest_partition_holds_event_time_back_until_it_is_finished(in_turns: bool) -> None:
     env = environment(1)
-    source = Partitioned({"slow": [1, 2, 3], "fast": [10, 20, 30, 40, 50, 60]}, chunk=1)
+    source = Partitioned({"slow": [1, 2, 3], "fast": [10, 20, 30, 40, 50, 60]}, chunk=1, in_turns=in_turns)
     seen = env.from_source(source, MONOTONOUS, "source").process(Seen())
     with GraphHarness(env, collect=seen, epoch_records=1) as h:
         h.run()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from firesteel.connectors.base import (
@@ -13,6 +13,7 @@ from firesteel.connectors.base import (
     Source,
     SourceReader,
     SplitEnumerator,
+    Timestamped,
 )
 
 
@@ -21,10 +22,14 @@ class Partitioned(Source):
 
     :param chunk: how many records a reader gives out at once.
     :param endless: partitions may go on: they are never finished, and neither is the source.
+    :param in_turns: one range for all partitions of a subtask, which gives out a chunk of each in turn.
     """
 
-    def __init__(self, partitions: Mapping[str, list[Any]], chunk: int = 3, endless: bool = False) -> None:
+    def __init__(
+        self, partitions: Mapping[str, list[Any]], chunk: int = 3, endless: bool = False, in_turns: bool = False
+    ) -> None:
         self.partitions, self.chunk, self.endless = dict(partitions), chunk, endless
+        self.in_turns = in_turns
         self.bounded = not endless
 
     def create_enumerator(self, context: EnumeratorContext) -> SplitEnumerator:
@@ -55,6 +60,10 @@ class _Partitions(SplitEnumerator):
                 units += count
             if self._source.endless or self._left(name):
                 splits[index % self._parallelism].append(name)
+        if self._source.in_turns:
+            ranges = [[mine] if mine else [] for mine in ranges]
+        else:
+            ranges = [[[each] for each in mine] for mine in ranges]
         return Assignment(ranges, units, not any(map(self._left, self._positions)), splits)
 
     def finished(self) -> bool:
@@ -71,11 +80,15 @@ class _Reader(SourceReader):
     def __init__(self, source: Partitioned) -> None:
         self._source = source
 
-    def split_of(self, planned: Json) -> str:
-        return str(planned[0])
+    def splits_of(self, planned: Json) -> Sequence[str]:
+        return [name for name, _, _ in planned]
 
-    def read(self, planned: Json) -> Iterator[list[Any]]:
-        name, start, stop = planned
-        values, chunk = self._source.partitions[name], self._source.chunk
-        for first in range(start, stop, chunk):
-            yield values[first : min(first + chunk, stop)]
+    def read(self, planned: Json) -> Iterator[list[Any] | Timestamped]:
+        chunk = self._source.chunk
+        chunks = [
+            (first, name, self._source.partitions[name][first : min(first + chunk, stop)])
+            for name, start, stop in planned
+            for first in range(start, stop, chunk)
+        ]
+        for _, name, values in sorted(chunks, key=lambda each: each[0]):
+            yield Timestamped(values, [None] * len(values), name) if self._source.in_turns else values
