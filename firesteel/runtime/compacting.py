@@ -45,12 +45,12 @@ class Compactor:
                 result = compaction.result()
             except CheckpointError as error:
                 self._failed(str(error))
-                with contextlib.suppress(OSError):
-                    self._storage.delete(compaction.output)  # what there is of it
+                self._discard(compaction)
                 return chain
             self._pause_s, self._told = _FIRST_PAUSE_S, ""
             if chain[: len(compaction.inputs)] == compaction.inputs:
                 return [result, *chain[len(compaction.inputs) :]]
+            self._discard(compaction)
         if _worth_compacting(chain) and self._clock() >= self._not_before:
             try:
                 self._running = Compaction(
@@ -59,6 +59,17 @@ class Compactor:
             except OSError as error:  # no memory for another process, say: no reason to decline a checkpoint
                 self._failed(f"it could not be started: {error}")
         return chain
+
+    def close(self) -> None:
+        """End the process, if there is one, and leave nothing of what it made."""
+        if self._running is not None:
+            self._running.kill()
+            self._running.wait()
+            self._discard(self._running)
+
+    def _discard(self, compaction: Compaction) -> None:
+        with contextlib.suppress(OSError):
+            self._storage.delete(compaction.output)
 
     def kill(self) -> None:
         """End the process, if there is one. Waits for nothing, so that handlers of signals may call this too."""

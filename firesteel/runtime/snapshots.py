@@ -95,7 +95,7 @@ class Snapshots:
     def close(self) -> None:
         self._work.put(None)
         self._thread.join()
-        self.stop_compaction()
+        self._compactor.close()
 
     def stop_compaction(self) -> None:
         """End the process that compacts, if there is one. Any thread may call this, and handlers of signals."""

@@ -67,6 +67,10 @@ class Compaction:
         wait for ever."""
         self._process.kill()
 
+    def wait(self) -> None:
+        """Until it has ended, however it did."""
+        self._process.communicate()
+
 
 def _how_it_ended(code: int) -> str:
     if code > 0:

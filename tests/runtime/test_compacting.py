@@ -103,6 +103,16 @@ def test_a_broken_file_is_named_once_and_looked_at_less_and_less_often(
     assert len(list(tmp_path.glob("state/slot-3-base-*"))) == 1  # nothing is left of those that failed
 
 
+def test_a_compaction_that_nobody_used_is_removed_at_the_end(tmp_path: Path) -> None:
+    chain = Chain(tmp_path)
+    compaction = chain.started()
+    assert compaction is not None
+    compaction._process.wait(30)
+    assert len(list(tmp_path.glob("state/slot-3-base-*"))) == 1
+    chain.compactor.close()
+    assert list(tmp_path.glob("state/*")) == []
+
+
 def test_a_signal_that_ends_the_slot_does_not_wait_for_whom_it_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
