@@ -59,7 +59,8 @@ class RunningJob(JobClient):
             check_start(plan, settings)
             self._engine = SparkEngine(plan, settings)  # it refuses what cannot run before anything is written
             opened.callback(self._engine.close)
-            directory = JobDirectory.open(_memory(settings) or where, settings.name, temporary)
+            memory = _memory(settings)
+            directory = JobDirectory.open(memory or where, settings.name, temporary if memory else None)
             if not lock.held:
                 lock.acquire(directory, take_over=settings.start.take_over)  # the program has been found to fit
             plan = prepared(plan, directory.workspace, checkpoints is not None, self._engine)
