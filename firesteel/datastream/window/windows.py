@@ -115,6 +115,7 @@ class GlobalWindow(Window):
 
     @staticmethod
     def get() -> GlobalWindow:
+        """Always the same one."""
         return _GLOBAL
 
     def max_timestamp(self) -> int:
