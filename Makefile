@@ -3,12 +3,14 @@
 #   PYTHON=...       the Python to make the virtual environment with (default: the first one found that is new enough)
 #   VENV=...         where the virtual environment is (default: .venv)
 #   PYTEST_ARGS=...  more arguments for pytest, for example PYTEST_ARGS="-k lineage -x"
+#   MVN=...          the Maven that fetches the Kafka broker of the tests (default: mvn)
 #   SEED=, FAULTS=   of `make chaos`: the same seed makes the same faults again (default: a new one, 200 faults)
 
 SHELL := /bin/sh
 VENV ?= .venv
 PYTHON ?=
 PYTEST_ARGS ?=
+MVN ?= mvn
 SEED ?=
 FAULTS ?= 200
 
@@ -32,12 +34,12 @@ help:
 	@echo 'make setup   the virtual environment that all of these make when they need it'
 	@echo 'make clean   remove caches and build products (not the virtual environment)'
 
-setup: $(VENV)/.dev $(VENV)/flink
+setup: $(VENV)/.dev $(VENV)/flink build/kafka
 
 demo: $(VENV)/.run
 	@$(BIN)/python -m demo
 
-test: lint $(VENV)/flink
+test: lint $(VENV)/flink build/kafka
 	@printf '\n==> pytest\n'
 	@$(PYTEST) $(UNIT) $(REST)
 
@@ -92,6 +94,17 @@ $(VENV)/flink: | $(VENV)/.dev
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --target $@.part \
 		--only-binary :all: --implementation cp --python-version 3.11 --platform manylinux2014_x86_64 apache-flink==2.3.0
 	@mv $@.part $@
+
+# A Kafka broker for the tests to talk to, kill and restart: its jars, from Maven Central.
+build/kafka: tests/support/kafka_broker.xml
+	@command -v $(MVN) >/dev/null || { \
+		echo 'The tests need a Kafka broker, and Maven fetches it: install Maven, or say where it is with MVN=/path/to/mvn' >&2; \
+		exit 1; \
+	}
+	@echo '==> fetching the jars of a Kafka broker into $@'
+	@rm -rf $@.part && $(MVN) --quiet --batch-mode --file $< dependency:copy-dependencies -DincludeScope=runtime \
+		-DoutputDirectory='$(CURDIR)/$@.part'
+	@rm -rf $@ && mv $@.part $@ && touch $@
 
 comma := ,
 

@@ -74,6 +74,19 @@ class SlotLostError(FiresteelError):
     """A slot (or the Spark worker that feeds it) died or cannot be reached; a restart can mend it."""
 
 
+class ExternalSystemError(FiresteelError):
+    """Another system (a broker, a database) cannot be reached or refuses. The message says which one and what it said; a
+    restart can mend it."""
+
+
+class DataLossError(FiresteelError):
+    """Input that is gone before it was read, or output that can never be committed. Only a person can decide to go on."""
+
+
+class BadRecordError(FiresteelError):
+    """A record of the input that its format cannot read. The message says where it is and how it starts."""
+
+
 class CheckpointError(FiresteelError):
     """A checkpoint that cannot be written."""
 

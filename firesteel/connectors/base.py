@@ -122,6 +122,12 @@ class SplitEnumerator(ABC):
         event time starts over for all, and splits may go to anyone.
         """
 
+    def completed(self, state: Json) -> None:  # noqa: B027  an optional hook
+        """The checkpoint that holds this `snapshot` is complete, and the output of everything before it visible.
+
+        For telling others how far the job is. A failure of that is not the job's: log it.
+        """
+
     def progress(self) -> float | None:
         """How much of all there is has been planned, 0.0 to 1.0, or None where nobody can know."""
         return None
@@ -258,6 +264,11 @@ class Committer(ABC):
     def commit_checkpoint(self, checkpoint: int, committables: Sequence[Json]) -> None:
         """Commit what this checkpoint recorded: a hook for committers to which the number matters."""
         self.commit(committables)
+
+    def check(self, committables: Sequence[Json]) -> None:  # noqa: B027  an optional hook
+        """Raise if these cannot be committed any more. Called just before the checkpoint that holds them is completed: it is
+        not then, and the job rolls back. Afterwards it would be too late.
+        """
 
     @abstractmethod
     def commit(self, committables: Sequence[Json]) -> None:

@@ -32,7 +32,14 @@ from firesteel.coordinator.metadata import CheckpointMetadata, OperatorInfo
 from firesteel.coordinator.pending import PendingCheckpoint
 from firesteel.coordinator.retention import CompletedCheckpoints
 from firesteel.coordinator.trigger import Trigger
-from firesteel.errors import CheckpointError, RestoreError, SupersededError, UserCodeError
+from firesteel.errors import (
+    CheckpointError,
+    DataLossError,
+    ExternalSystemError,
+    RestoreError,
+    SupersededError,
+    UserCodeError,
+)
 from firesteel.graph.plan import JobPlan
 from firesteel.graph.settings import CheckpointSettings
 
@@ -136,7 +143,7 @@ class Checkpointer:
             self._finish_steps(pending)
         except SupersededError as error:
             self._failure = error  # in the place of any other: it explains them
-        except (UserCodeError, CheckpointError) as error:  # it explains itself
+        except (UserCodeError, CheckpointError, DataLossError, ExternalSystemError) as error:  # it explains itself
             self.fail(error)
         except Exception as error:  # noqa: BLE001  raised again by check() on the coordinator's thread
             failure = CheckpointError(f"checkpoint {pending.checkpoint} failed: {type(error).__name__}: {error}")
@@ -154,6 +161,8 @@ class Checkpointer:
             self._drop(pending, why)
             return
         # 3. Complete
+        self._carried = pending.committables  # if something is wrong with it, the rollback throws it away
+        self._committers.check(pending.committables)
         crash_point("before-metadata")
         metadata = self._metadata(pending)
         self._carried = {}  # from here on nobody may throw it away, unless the commit point is certainly missed

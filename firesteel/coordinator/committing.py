@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.connectors.base import Committer, CommitterContext, Json
+from firesteel.errors import DataLossError
 from firesteel.graph.nodes import Write
 from firesteel.graph.plan import JobPlan
 
@@ -35,6 +36,12 @@ class Committers:
         """The sinks that can commit."""
         return self._committers.keys()
 
+    def check(self, committables: Committables) -> None:
+        """Raise if some of it could not be committed."""
+        for uid, items in committables.items():
+            if items and uid in self._committers:
+                self._committers[uid].check(items)
+
     def commit(
         self, checkpoint: int, committables: Committables, abandoned: threading.Event, check: Callable[[], None]
     ) -> bool:
@@ -56,7 +63,9 @@ class Committers:
         while True:
             try:
                 self._committers[uid].commit_checkpoint(checkpoint, items)
-            except Exception as error:  # whatever a sink raises, the answer is to try again
+            except DataLossError:
+                raise  # the sink is certain that trying again is in vain
+            except Exception as error:  # whatever else it raises, the answer is to try again
                 if not self._committers[uid].retried:
                     raise
                 log.warning(

@@ -126,7 +126,7 @@ class Job:
                 self._settings.checkpoints,
                 incarnation,
                 committers,
-                self._on_completed,
+                lambda metadata: self._on_completed(metadata, reading),
             )
             if incarnation.start is not None:
                 reading.restore(incarnation.start.metadata.positions)
@@ -243,14 +243,16 @@ class Job:
             if final:
                 checkpointer.wait(self._cancelled)
                 self._check_cancelled()
+                reading.tell_completed()
                 return
 
     def _check_cancelled(self) -> None:
         if self._cancelled.is_set():
             raise JobCancelledError(f"job '{self._settings.name}' was cancelled")
 
-    def _on_completed(self, metadata: CheckpointMetadata) -> None:
+    def _on_completed(self, metadata: CheckpointMetadata, reading: SourceReading) -> None:
         self._results.release(metadata.checkpoint)
+        reading.checkpoint_completed(metadata.positions)
         self._progress.checkpoint(metadata)
 
 

@@ -39,6 +39,7 @@ class SourceReading:
             target = min(target, self._alignment.interval_ms)
         self._sources: dict[str, tuple[SplitEnumerator, EpochSizer]] = {}
         self._last: dict[str, int] = {}
+        self._completed: Mapping[str, Json] | None = None
         self.epoch_s = 0.0  # how long epochs take at the moment
         for operator in plan.sources():
             assert isinstance(operator.operator, Read)
@@ -51,8 +52,21 @@ class SourceReading:
             if uid in positions:
                 enumerator.restore(positions[uid])
 
+    def checkpoint_completed(self, positions: Mapping[str, Json]) -> None:
+        """Any thread may say so; the enumerators hear of it on their own."""
+        self._completed = positions
+
+    def tell_completed(self) -> None:
+        """Tell the enumerators how far a complete checkpoint is, if there is a new one."""
+        completed, self._completed = self._completed, None
+        if completed is not None:
+            for uid, (enumerator, _) in self._sources.items():
+                if uid in completed:
+                    enumerator.completed(completed[uid])
+
     def plan(self) -> PlannedReading:
         """What the next epoch reads."""
+        self.tell_completed()
         ranges: dict[str, Sequence[Sequence[Json]]] = {}
         splits: dict[str, Sequence[Sequence[str]]] = {}
         caught_up: list[str] = []

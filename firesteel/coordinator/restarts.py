@@ -18,6 +18,7 @@ from firesteel.common.restart_strategy import (
 )
 from firesteel.errors import (
     ConfigurationError,
+    DataLossError,
     GraphError,
     JobCancelledError,
     RestoreError,
@@ -29,6 +30,7 @@ _ENDLESS = FixedDelayRestart(2**31 - 1, 1000)
 
 HOPELESS = (
     ConfigurationError,
+    DataLossError,
     GraphError,
     RestoreError,
     SerializationError,

@@ -120,6 +120,7 @@ class LocalJob:
         if pending is not None:
             self._checkpointer.run(pending, result)
             self._checkpointer.wait(self._never)
+            self._reading.tell_completed()
         self._reading.observe(0.0, result.reports)
         self.finished = planned.final
 
@@ -137,6 +138,7 @@ class LocalJob:
 
     def _on_completed(self, metadata: CheckpointMetadata) -> None:
         self.results.release(metadata.checkpoint)
+        self._reading.checkpoint_completed(metadata.positions)
 
 
 class _Reading(SourceReading):

@@ -1,0 +1,114 @@
+"""What the driver asks a Kafka cluster: which partitions there are, how far they go, what a group has committed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from firesteel.connectors.kafka_client import (
+    Properties,
+    confluent_kafka,
+    librdkafka_settings,
+    make,
+    reason,
+)
+from firesteel.connectors.kafka_offsets import KafkaTopicPartition, Offsets
+from firesteel.errors import ExternalSystemError
+
+_T = TypeVar("_T")
+
+_TIMEOUT_S = 10.0
+_CONSUMER_ONLY = re.compile(
+    r"group\..*|auto\.offset\.reset|enable\.auto\..*|auto\.commit\..*|isolation\.level|fetch\..*|max\.poll\..*|queued\..*"
+    r"|session\.timeout\.ms|heartbeat\..*|enable\.partition\.eof|max\.partition\.fetch\.bytes|partition\.assignment.*|check\.crcs"
+)
+
+
+class KafkaCluster:
+    """A connection of the driver's. Used by one thread.
+
+    :raises ExternalSystemError: by every method, when the cluster cannot be reached or refuses.
+    """
+
+    def __init__(self, properties: Properties) -> None:
+        self._kafka = confluent_kafka()
+        settings = librdkafka_settings(properties)
+        self._servers = settings["bootstrap.servers"]
+        # stated by readers, unlike by librdkafka's own default, when a program gives none
+        self._committed_only = settings.get("isolation.level", "read_committed") == "read_committed"
+        settings = {key: value for key, value in settings.items() if not _CONSUMER_ONLY.fullmatch(key)}
+        self._client = make(self._kafka.admin.AdminClient, settings)
+
+    def topics(self) -> dict[str, list[int]]:
+        """All topics that this user may see, with the numbers of their partitions."""
+        try:
+            listed = self._client.list_topics(timeout=_TIMEOUT_S).topics
+        except self._kafka.KafkaException as error:
+            raise self._failed("list topics", error) from error
+        return {name: sorted(topic.partitions) for name, topic in listed.items() if topic.error is None}
+
+    def earliest(self, partitions: Iterable[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
+        return self._offsets(partitions, self._kafka.admin.OffsetSpec.earliest())
+
+    def latest(self, partitions: Iterable[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
+        """Where each ends now: before the first open transaction, unless uncommitted records are read too."""
+        return self._offsets(partitions, self._kafka.admin.OffsetSpec.latest())
+
+    def at_time(self, partitions: Iterable[KafkaTopicPartition], time_ms: int) -> dict[KafkaTopicPartition, int]:
+        found = self._offsets(partitions, self._kafka.admin.OffsetSpec.for_timestamp(time_ms))
+        return found | self.latest(each for each, offset in found.items() if offset < 0)
+
+    def _offsets(self, partitions: Iterable[KafkaTopicPartition], spec: Any) -> dict[KafkaTopicPartition, int]:
+        wanted = {self._kafka.TopicPartition(each.topic, each.partition): each for each in partitions}
+        if not wanted:
+            return {}
+        levels = self._kafka.IsolationLevel
+        asked = self._client.list_offsets(
+            dict.fromkeys(wanted, spec),
+            isolation_level=levels.READ_COMMITTED if self._committed_only else levels.READ_UNCOMMITTED,
+            request_timeout=_TIMEOUT_S,
+        )
+        return {
+            wanted[each]: self._result(f"tell the offsets of {wanted[each]}", future.result).offset
+            for each, future in asked.items()
+        }
+
+    def committed(self, group: str, partitions: Iterable[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
+        """What the group has committed; partitions without are left out."""
+        wanted = [self._kafka.TopicPartition(each.topic, each.partition) for each in partitions]
+        if not wanted:
+            return {}
+        request = self._kafka.ConsumerGroupTopicPartitions(group, wanted)
+        asked = self._client.list_consumer_group_offsets([request], request_timeout=_TIMEOUT_S)
+        answer = self._result(f"tell the offsets of group {group!r}", asked[group].result)
+        return {
+            KafkaTopicPartition(each.topic, each.partition): each.offset
+            for each in answer.topic_partitions
+            if each.offset >= 0
+        }
+
+    def commit(self, group: str, offsets: Offsets) -> Callable[[], None]:
+        """Begin to commit for a group; what is returned waits for the end of it."""
+        wanted = [self._kafka.TopicPartition(each.topic, each.partition, offset) for each, offset in offsets.items()]
+        request = self._kafka.ConsumerGroupTopicPartitions(group, wanted)
+        asked = self._client.alter_consumer_group_offsets([request], request_timeout=_TIMEOUT_S)
+
+        def wait() -> None:
+            answer = self._result(f"commit offsets of group {group!r}", asked[group].result)
+            for each in answer.topic_partitions:
+                if each.error is not None:
+                    raise ExternalSystemError(
+                        f"Kafka at {self._servers} cannot commit offsets of group {group!r}: {each.error}"
+                    )
+
+        return wait
+
+    def _result(self, what: str, result: Callable[[float], _T]) -> _T:
+        try:
+            return result(_TIMEOUT_S + 5)
+        except (self._kafka.KafkaException, TimeoutError) as error:
+            raise self._failed(what, error) from error
+
+    def _failed(self, what: str, error: Exception) -> ExternalSystemError:
+        return ExternalSystemError(f"Kafka at {self._servers} cannot {what}: {reason(error)}")
