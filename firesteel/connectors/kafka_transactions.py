@@ -12,6 +12,8 @@ the code rests on, found on a real broker:
 from __future__ import annotations
 
 import contextlib
+import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +28,7 @@ _END_TXN_VERSION = 3
 _BOOTSTRAP_MS = 10_000
 _REQUEST_MS = 20_000
 _FENCING_TIMEOUT_MS = 60_000
+_CONCURRENT_S, _CONCURRENT_PAUSE_S = 5.0, 0.02
 
 
 @dataclass(frozen=True)
@@ -151,14 +154,21 @@ class TransactionAdmin:
             )
 
         refused: dict[str, RefusedError] = {}
+        left, deadline = list(by_id), time.monotonic() + _CONCURRENT_S
         with self._complaints("commit" if commit else "abort"):
-            responses = self._client._manager.run(self._send_each, list(by_id), request)
-            for name, response in zip(by_id, responses, strict=True):
-                error = self._kafka.errors.for_code(response.error_code)
-                if error in self._refusals:
-                    refused[name] = RefusedError(error.__name__.removesuffix("Error"))
-                elif error is not self._kafka.errors.NoError:
-                    raise error(name)
+            while left:
+                again = []
+                for name, response in zip(left, self._client._manager.run(self._send_each, left, request), strict=True):
+                    error = self._kafka.errors.for_code(response.error_code)
+                    if error in self._refusals:
+                        refused[name] = RefusedError(error.__name__.removesuffix("Error"))
+                    elif error is self._kafka.errors.ConcurrentTransactionsError and time.monotonic() < deadline:
+                        again.append(name)  # it is being ended at this moment
+                    elif error is not self._kafka.errors.NoError:
+                        raise error(name)
+                left = again
+                if left:
+                    threading.Event().wait(_CONCURRENT_PAUSE_S)
         return refused
 
     def fence(self, ids: Sequence[str]) -> None:

@@ -55,6 +55,8 @@ _PROPERTIES = {
     "num.network.threads": 2,
     "num.io.threads": 2,
     "controlled.shutdown.enable": "false",
+    "broker.session.timeout.ms": 3000,  # a broker that was killed has to wait for this when it comes back
+    "broker.heartbeat.interval.ms": 500,
 }
 
 

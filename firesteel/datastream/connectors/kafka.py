@@ -2,14 +2,27 @@
 
 from firesteel.connectors.kafka_messages import KafkaRecord, KafkaRecordDeserializationSchema
 from firesteel.connectors.kafka_offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
+from firesteel.connectors.kafka_records import (
+    KafkaProducerRecord,
+    KafkaRecordSerializationSchema,
+    KafkaRecordSerializationSchemaBuilder,
+    KafkaTopicSelector,
+)
+from firesteel.connectors.kafka_sink import KafkaSink, KafkaSinkBuilder
 from firesteel.connectors.kafka_source import KafkaSource, KafkaSourceBuilder
 
 __all__ = [
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
+    "KafkaProducerRecord",
     "KafkaRecord",
     "KafkaRecordDeserializationSchema",
+    "KafkaRecordSerializationSchema",
+    "KafkaRecordSerializationSchemaBuilder",
+    "KafkaSink",
+    "KafkaSinkBuilder",
     "KafkaSource",
     "KafkaSourceBuilder",
     "KafkaTopicPartition",
+    "KafkaTopicSelector",
 ]
