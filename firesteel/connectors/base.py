@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.guarantee import DeliveryGuarantee
+from firesteel.metrics import MetricGroup
 
 Json = Any
 """A value `json.dumps` takes and gives back unchanged: None, bool, int, float, str, lists and dicts with str keys."""
@@ -48,6 +49,7 @@ class ReaderContext:
     subtask: int
     parallelism: int
     directory: str = ""  # the job's own, as the driver knows it
+    metrics: MetricGroup | None = field(default=None, compare=False)  # the operator's
 
 
 WriterContext = ReaderContext
@@ -148,6 +150,15 @@ class Timestamped:
     split: str | None = None
 
 
+@dataclass(frozen=True)
+class Aside:
+    """Records for the side output of this id (an `OutputTag`'s) of the source's stream, with their timestamps."""
+
+    tag_id: str
+    values: list[Any]
+    times: list[int | None]
+
+
 class SourceReader(ABC):
     """A slot's half of a source."""
 
@@ -163,10 +174,11 @@ class SourceReader(ABC):
         return ("",)
 
     @abstractmethod
-    def read(self, planned: Json) -> Iterator[list[Any] | Timestamped]:
+    def read(self, planned: Json) -> Iterator[list[Any] | Timestamped | Aside]:
         """The records of one planned range, in order, as lists of about `CHUNK` records.
 
-        Records that carry a timestamp of their own come as `Timestamped`; a timestamp assigner is given it.
+        Records that carry a timestamp of their own come as `Timestamped`; a timestamp assigner is given it. What is not
+        for the stream itself comes as `Aside`.
         """
 
     def close(self) -> None:  # noqa: B027  an optional hook

@@ -44,7 +44,7 @@ class _JsonLinesWriter(BulkWriter):
     def __init__(self, out: BinaryIO, names: Sequence[str] | None) -> None:
         self._out, self._names = out, names
         self._encode = json.JSONEncoder(
-            ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
+            ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=plain
         ).encode
 
     def add_element(self, element: Any) -> None:
@@ -68,7 +68,7 @@ class _JsonLinesWriter(BulkWriter):
         """There is nothing left."""
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """What JSON has no type for, as Flink's JSON format writes it where it can."""
     if isinstance(value, Row):
         return value.as_dict() if value._fields is not None else list(value)

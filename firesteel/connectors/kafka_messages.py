@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from firesteel.common.serialization import DeserializationSchema
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.connectors.base import ReaderContext, Timestamped
+from firesteel.connectors.bad_records import ERRORS, BadRecord, BadRecordPolicy
+from firesteel.connectors.base import Aside, ReaderContext, Timestamped
 from firesteel.errors import BadRecordError, ConfigurationError
+
+log = logging.getLogger("firesteel")
 
 
 @dataclass(frozen=True)
@@ -71,29 +75,55 @@ class ValueOnly(KafkaRecordDeserializationSchema):
 
 
 class Messages:
-    """What becomes of messages: the schema."""
+    """What becomes of messages: the schema, and what to do with those that it cannot read."""
 
-    def __init__(self, schema: KafkaRecordDeserializationSchema) -> None:
-        self.schema = schema
+    def __init__(self, schema: KafkaRecordDeserializationSchema, policy: BadRecordPolicy) -> None:
+        self.schema, self.policy = schema, policy
 
-    def converter(self, context: ReaderContext) -> Callable[[list[Any]], Timestamped]:
+    def converter(self, context: ReaderContext) -> Callable[[list[Any]], Iterator[Timestamped | Aside]]:
         """For one reader. What comes in one call is of one partition."""
-        uid, deserialize = context.uid, _deserializing(self.schema)
+        deserialize, on_error = _deserializing(self.schema), self._on_error(context)
 
-        def convert(messages: list[Any]) -> Timestamped:
+        def convert(messages: list[Any]) -> Iterator[Timestamped | Aside]:
             values: list[Any] = []
             times: list[int | None] = []
+            bad: list[BadRecord] = []
             for message in messages:
                 try:
                     value = deserialize(message)
-                except Exception as error:
-                    raise _bad(uid, message, error) from error
+                except Exception as error:  # noqa: BLE001  a user's schema may raise anything; the policy decides
+                    bad.append(on_error(message, error))
+                    continue
                 if value is not None:
                     values.append(value)
                     times.append(_time(message))
-            return Timestamped(values, times)
+            if values:
+                yield Timestamped(values, times)
+            if bad and self.policy.tag_id is not None:
+                yield Aside(self.policy.tag_id, bad, [each.record.timestamp for each in bad])
 
         return convert
+
+    def _on_error(self, context: ReaderContext) -> Callable[[Any, Exception], BadRecord]:
+        policy, counter = self.policy, context.metrics.counter(ERRORS) if context.metrics is not None else None
+        logged = policy.kind != "skip"
+
+        def on_error(message: Any, error: Exception) -> BadRecord:
+            nonlocal logged
+            if policy.kind == "fail":
+                raise _bad(context.uid, message, error) from error
+            if counter is not None:
+                counter.inc()
+            if not logged:
+                logged = True
+                log.warning(
+                    "%s. It is left out, and so are others like it, which the metric %s counts",
+                    _bad(context.uid, message, error),
+                    ERRORS,
+                )
+            return BadRecord(KafkaRecord.of(message), f"{type(error).__name__}: {error}")
+
+        return on_error
 
 
 def _deserializing(schema: KafkaRecordDeserializationSchema) -> Callable[[Any], Any]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from firesteel.connectors.base import CHUNK, Json, ReaderContext, SourceReader, Timestamped
+from firesteel.connectors.base import CHUNK, Aside, Json, ReaderContext, SourceReader, Timestamped
 from firesteel.connectors.kafka_client import Properties, confluent_kafka, librdkafka_settings, make, reason
 from firesteel.connectors.kafka_enumerator import OUTAGE_S, data_gone
 from firesteel.connectors.kafka_offsets import KafkaTopicPartition
@@ -22,7 +22,7 @@ from firesteel.errors import DataLossError, ExternalSystemError
 
 log = logging.getLogger("firesteel")
 
-Convert = Callable[[list[Any]], Timestamped]
+Convert = Callable[[list[Any]], Iterator[Timestamped | Aside]]
 """From messages of one partition to records."""
 
 _POLL_S = 0.2
@@ -69,7 +69,7 @@ class KafkaReader(SourceReader):
         self._cursors: dict[tuple[str, int], _Cursor] = {}
         self._trouble = ""
 
-    def read(self, planned: Json) -> Iterator[Timestamped]:
+    def read(self, planned: Json) -> Iterator[Timestamped | Aside]:
         """Chunk by chunk, the partitions taking turns, so that none of them runs far ahead of the others in time."""
         turns: deque[tuple[_Cursor, int]] = deque()
         for topic, number, start, stop in planned["partitions"]:
@@ -82,7 +82,7 @@ class KafkaReader(SourceReader):
             else:
                 cursor.position = stop
             if messages:
-                yield self._convert(messages)
+                yield from self._convert(messages)
 
     def _cursor(self, topic: str, number: int, start: int) -> _Cursor:
         cursor = self._cursors.get((topic, number))

@@ -9,6 +9,7 @@ from typing import Any
 from firesteel.common.durations import parse_duration_ms
 from firesteel.common.serialization import DeserializationSchema
 from firesteel.common.typeinfo import TypeInformation
+from firesteel.connectors.bad_records import BadRecordPolicy
 from firesteel.connectors.base import (
     EnumeratorContext,
     PrepareContext,
@@ -72,6 +73,7 @@ class KafkaSourceBuilder:
         self._stop: KafkaOffsetsInitializer | None = None
         self._bounded = False
         self._schema: KafkaRecordDeserializationSchema | None = None
+        self._policy = BadRecordPolicy.fail()
         self._most_per_epoch: int | None = None
         self._fails_on_data_loss = True
 
@@ -136,6 +138,15 @@ class KafkaSourceBuilder:
         self._schema = record_deserializer
         return self
 
+    def set_bad_record_policy(self, policy: BadRecordPolicy) -> KafkaSourceBuilder:
+        """What becomes of messages that the deserializer cannot read: by default they fail the job."""
+        if not isinstance(policy, BadRecordPolicy):
+            raise ConfigurationError(
+                f"a BadRecordPolicy is needed, such as BadRecordPolicy.skip(), not {policy!r:.200}"
+            )
+        self._policy = policy
+        return self
+
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
         return self.set_property("client.id", prefix)
 
@@ -185,7 +196,7 @@ class KafkaSourceBuilder:
             self._most_per_epoch,
             self._fails_on_data_loss,
         )
-        return KafkaSource(plan, Messages(self._schema), bounded=self._bounded)
+        return KafkaSource(plan, Messages(self._schema, self._policy), bounded=self._bounded)
 
 
 def _initializer(value: Any) -> KafkaOffsetsInitializer:

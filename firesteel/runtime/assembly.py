@@ -80,11 +80,12 @@ class SlotPlace:
 
 @dataclass(frozen=True)
 class Reading:
-    """A source in this slot: chunks of its reader go to `target`."""
+    """A source in this slot: chunks of its reader go to `target`, those for a side output to `emitter`."""
 
     operator: PlannedOperator
     reader: SourceReader
     target: Receiver
+    emitter: Emitter
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ class Assembly:
             shared = store.operator_list_table(SPLITS, UNION)
             target = self._timestamper(operator, read.strategy, store, emitter, shared)
         reader = read.source.create_reader(self._context(operator))
-        self.readings.append(Reading(operator, reader, target))
+        self.readings.append(Reading(operator, reader, target, emitter))
 
     def _timestamper(
         self,
@@ -349,7 +350,13 @@ class Assembly:
     def _context(self, operator: PlannedOperator) -> ReaderContext:
         place = self._place
         return ReaderContext(
-            place.job_id, operator.uid, place.incarnation, place.slot, operator.parallelism, place.directory
+            place.job_id,
+            operator.uid,
+            place.incarnation,
+            place.slot,
+            operator.parallelism,
+            place.directory,
+            self.metrics.group(operator.uid),
         )
 
     def _create_store(self, operator: PlannedOperator) -> Store:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from firesteel.common.crashpoints import crash_point
-from firesteel.connectors.base import Json, Timestamped
-from firesteel.errors import FiresteelError, SlotLostError
+from firesteel.connectors.base import Aside, Json, Timestamped
+from firesteel.errors import FiresteelError, SideOutputError, SlotLostError
 from firesteel.graph.plan import JobPlan
 from firesteel.runtime.assembly import Assembly, Reading, SlotPlace
 from firesteel.runtime.exchange import receive
@@ -183,6 +183,13 @@ class SlotTask:
                 if by_split is not None and chunk.split is not None:
                     by_split.read_from(chunk.split)
                 reading.target.push(chunk.values, chunk.times)
+            elif isinstance(chunk, Aside):
+                if chunk.tag_id not in reading.emitter.tags:
+                    raise SideOutputError(
+                        f"{reading.operator} has records for the side output {chunk.tag_id!r}, which nobody reads: call "
+                        f"get_side_output(...) on its stream"
+                    )
+                reading.emitter.push_side(chunk.tag_id, chunk.values, chunk.times)
             else:
                 reading.target.push(chunk, None)
 

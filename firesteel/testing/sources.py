@@ -12,6 +12,7 @@ from typing import Any
 from firesteel.common.crashpoints import crash_point
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.base import (
+    Aside,
     Assignment,
     EnumeratorContext,
     Json,
@@ -60,7 +61,7 @@ class _FailingReader(SourceReader):
     def splits_of(self, planned: Json) -> Sequence[str]:
         return self._reader.splits_of(planned)
 
-    def read(self, planned: Json) -> Iterator[list[Any] | Timestamped]:
+    def read(self, planned: Json) -> Iterator[list[Any] | Timestamped | Aside]:
         for chunk in self._reader.read(planned):
             yield chunk
             self._fail_if_due()

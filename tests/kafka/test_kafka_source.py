@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import pickle
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from firesteel.common import DeserializationSchema, RestartStrategies, SimpleStringSchema, WatermarkStrategy
+from firesteel.common import DeserializationSchema, RestartStrategies, Row, SimpleStringSchema, Types, WatermarkStrategy
 from firesteel.connectors import kafka_cluster
 from firesteel.connectors.base import EnumeratorContext, PrepareContext, ReaderContext, Source, Timestamped
-from firesteel.datastream import DataStream, ProcessFunction, StreamExecutionEnvironment
+from firesteel.datastream import DataStream, OutputTag, ProcessFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors.kafka import (
+    BadRecordPolicy,
+    FlinkKafkaConsumer,
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaRecord,
@@ -25,7 +27,15 @@ from firesteel.datastream.connectors.kafka import (
     KafkaSourceBuilder,
     KafkaTopicPartition,
 )
-from firesteel.errors import BadRecordError, ConfigurationError, DataLossError, ExternalSystemError, RestoreError
+from firesteel.datastream.formats.json import JsonRowDeserializationSchema
+from firesteel.errors import (
+    BadRecordError,
+    ConfigurationError,
+    DataLossError,
+    ExternalSystemError,
+    RestoreError,
+    SideOutputError,
+)
 from firesteel.graph.nodes import Collect
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.local_engine import LocalRun
@@ -413,8 +423,79 @@ def test_a_broker_that_is_away_for_a_moment_is_waited_for(kafka: KafkaBroker, to
     reading = Reading(builder(kafka, name).set_bounded(LATEST).build())
     values = reading.epoch(10)
     kafka.kill()
-    back = threading.Timer(1.0, kafka.start)
-    back.start()
-    values += reading.all(500)
-    back.join()
-    assert values == numbers(0, 3000)
+    with ThreadPoolExecutor(1) as aside:
+        rest = aside.submit(reading.all, 500)
+        time.sleep(1.0)  # it tries in vain meanwhile
+        assert not rest.done()
+        kafka.start()
+        assert values + rest.result(60) == numbers(0, 3000)
+
+
+# ---- messages that cannot be read
+
+
+def mixed(kafka: KafkaBroker, topic: Topic) -> str:
+    name = topic()
+    kafka.produce(name, ['{"n": 1}', "{", '{"n": "two"}', '{"n": 3}'], timestamp=77)
+    return name
+
+
+def json_numbers(kafka: KafkaBroker, name: str, policy: BadRecordPolicy) -> KafkaSource:
+    schema = JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(["n"], [Types.LONG()])).build()
+    made = builder(kafka, name).set_value_only_deserializer(schema).set_bounded(LATEST)
+    return made.set_bad_record_policy(policy).build()
+
+
+def test_bad_records_can_be_left_out_and_are_counted(
+    kafka: KafkaBroker, topic: Topic, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = mixed(kafka, topic)
+    env = environment(1)
+    stream = env.from_source(json_numbers(kafka, name, BadRecordPolicy.skip()), None, "numbers").uid("numbers")
+    stream._end(Collect(), "Collect")
+    done = LocalRun(env, str(tmp_path)).run()
+    assert done.collected() == [Row(n=1), Row(n=3)]
+    assert done.job.metrics["numbers"]["numRecordsInErrors"] == 2
+    assert f"{name} partition 0 at offset 1 (1 bytes that start with b'{{')" in caplog.text
+
+
+def test_bad_records_can_go_to_a_side_output(kafka: KafkaBroker, topic: Topic, tmp_path: Path) -> None:
+    name = mixed(kafka, topic)
+    tag = OutputTag("bad")
+    env = environment(1)
+    source = json_numbers(kafka, name, BadRecordPolicy.side_output(tag))
+    stream = env.from_source(source, WatermarkStrategy.for_monotonous_timestamps(), "numbers")
+    bad = stream.get_side_output(tag).map(lambda each: (each.record.offset, each.record.value, each.error))
+    assert run(env, stream.map(lambda row: row["n"]).union(bad), tmp_path) == [
+        1,
+        3,
+        (1, b"{", "JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        (2, b'{"n": "two"}', "ValueError: field 'n': an integer is declared, and not 'two'"),
+    ]
+    env = environment(1).set_restart_strategy(RestartStrategies.no_restart())
+    with pytest.raises(SideOutputError, match="has records for the side output 'bad', which nobody reads"):
+        run(env, env.from_source(source, None, "numbers"), tmp_path / "unread")
+
+
+# ---- the names of Flink 1.x
+
+
+def test_a_flink_kafka_consumer_starts_where_its_group_is(kafka: KafkaBroker, topic: Topic) -> None:
+    name = topic()
+    kafka.produce(name, numbers(0, 5))
+    properties = {"bootstrap.servers": kafka.bootstrap, "group.id": f"group-{name}", "key.deserializer": "java.Class"}
+    with pytest.warns(DeprecationWarning, match="FlinkKafkaConsumer is KafkaSource today"):
+        consumer = FlinkKafkaConsumer(name, SimpleStringSchema(), properties)
+    assert Reading(consumer).epoch() == [], "the latest, as Kafka's consumers do"
+    with pytest.warns(DeprecationWarning, match="today"):
+        again = FlinkKafkaConsumer([name], SimpleStringSchema(), {**properties, "auto.offset.reset": "earliest"})
+    reading = Reading(again)
+    assert reading.epoch(3) == numbers(0, 3)
+    reading.enumerator.completed(reading.enumerator.snapshot())
+    reading.close()
+    with pytest.warns(DeprecationWarning, match="today"):
+        third = FlinkKafkaConsumer(name, SimpleStringSchema(), properties)
+    assert Reading(third).epoch() == numbers(3, 5)
+    with pytest.warns(DeprecationWarning, match="today"):
+        fourth = FlinkKafkaConsumer(name, SimpleStringSchema(), properties).set_start_from_earliest()
+    assert Reading(fourth).epoch() == numbers(0, 5)

@@ -242,6 +242,6 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _die_with_parent() -> None:
-    """A pytest that is killed leaves no broker behind (Linux)."""
+    """A pytest that is killed leaves no broker behind (Linux). What counts is the thread that starts it: use the main one."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)

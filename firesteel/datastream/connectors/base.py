@@ -2,6 +2,7 @@
 
 from firesteel.connectors.base import (
     CHUNK,
+    Aside,
     Assignment,
     Committer,
     CommitterContext,
@@ -20,6 +21,7 @@ from firesteel.connectors.guarantee import DeliveryGuarantee
 
 __all__ = [
     "CHUNK",
+    "Aside",
     "Assignment",
     "Committer",
     "CommitterContext",

@@ -1,0 +1,54 @@
+"""Programs between Kafka topics, on a real Spark: driver, JVM and slots are processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.kafka_broker import KafkaBroker
+
+ROOT = Path(__file__).parents[2]
+Topic = Callable[..., str]
+
+
+def run(program: str, *arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / program), *arguments],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            **environment,
+        },
+        cwd=cwd, capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_a_topic_is_printed(kafka: KafkaBroker, topic: Topic, tmp_path: Path) -> None:
+    name = topic(2)
+    kafka.produce(name, ["a", "b"], 0)
+    kafka.produce(name, ["c"], 1)
+    printed = run("examples/kafka_print.py", kafka.bootstrap, name, "now", cwd=tmp_path).stdout
+    assert sorted(line.split("> ")[-1] for line in printed.splitlines()) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("crash", ["", "kafka-after-flush:1"], ids=["name4 throws", "and a slot is killed"])
+def test_every_record_comes_out_once_although_one_fails_the_job(
+    kafka: KafkaBroker, topic: Topic, tmp_path: Path, crash: str
+) -> None:
+    names, greetings = topic(2), topic(2)
+    for partition in range(2):
+        kafka.produce(names, [f"name{number}" for number in range(partition, 10, 2)], partition)
+    once = {"FIRESTEEL_CRASH": crash, "FIRESTEEL_CRASH_ONCE": str(tmp_path / "crashed")} if crash else {}
+    done = run("examples/kafka_exactly_once.py", kafka.bootstrap, names, greetings, cwd=tmp_path, **once)
+    assert "name4 cannot be greeted today" in done.stderr
+    assert (tmp_path / "crashed").exists() == bool(crash)
+    assert kafka.values(greetings) == sorted(f"hello name{number}" for number in range(10))
+    assert not [each for each in kafka.in_doubt() if each.state == "Ongoing"]
