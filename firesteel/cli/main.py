@@ -12,7 +12,7 @@ import sys
 from typing import NoReturn
 
 from firesteel import __version__
-from firesteel.cli import checkpoints, config, run
+from firesteel.cli import checkpoints, config, run, txn
 from firesteel.cli.output import complain
 from firesteel.errors import FiresteelError
 
@@ -52,6 +52,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="firesteel", description="PyFlink programs on Spark. docs/configuration.md tells more.")
     parser.add_argument("--version", action="version", version=f"firesteel {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="<command>", required=True)
-    for module in (run, checkpoints, config):
+    for module in (run, checkpoints, txn, config):
         module.add_to(commands)
     return parser

@@ -6,79 +6,18 @@ written twice; and in the end no transaction is in doubt.
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from tests.support.kafka_broker import KafkaBroker
-
-JOB = Path(__file__).parent / "jobs" / "copy_job.py"
-ROOT = Path(__file__).parents[2]
-RECORDS = 100
-PATIENCE_S = 60.0
-
-
-class CopyJob:
-    """Starts of one job."""
-
-    def __init__(self, kafka: KafkaBroker, topic: Callable[..., str], home: Path) -> None:
-        self.kafka, self.home = kafka, home
-        self.source, self.sink = topic(2), topic(2)
-        for partition in range(2):
-            kafka.produce(self.source, range(partition * 50, partition * 50 + 50), partition)
-        self.expected = sorted(f"{number}!" for number in range(RECORDS))
-        self.started: list[subprocess.Popen[str]] = []
-
-    def start(self, crash: str = "", **options: Any) -> subprocess.Popen[str]:
-        command = [sys.executable, str(JOB), "--servers", self.kafka.bootstrap]
-        command += ["--source", self.source, "--sink", self.sink, "--checkpoints", str(self.home)]
-        for name, value in options.items():
-            command += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "FIRESTEEL_CRASH": crash}
-        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, cwd=self.home)
-        self.started.append(process)
-        return process
-
-    def crash(self, point: str, **options: Any) -> None:
-        process = self.start(point, **options)
-        said = process.communicate(timeout=PATIENCE_S)[1]
-        assert process.returncode == -signal.SIGKILL, f"it did not get to {point}:\n{said}"
-        visible = self.kafka.values(self.sink)
-        assert len(visible) == len(set(visible)), "records twice"
-        assert set(visible) <= set(self.expected)
-
-    def finish(self, **options: Any) -> None:
-        process = self.start(**options)
-        said = process.communicate(timeout=PATIENCE_S)[1]
-        assert process.returncode == 0, said
-        self.check()
-
-    def check(self) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while in_doubt := self.kafka.in_doubt(f"test-{self.sink}"):  # markers of a commit are on their way for a moment
-            assert all(each.state != "Ongoing" for each in in_doubt), in_doubt
-            assert time.monotonic() < deadline, in_doubt
-        assert self.kafka.values(self.sink) == self.expected
-
-    def written(self) -> int:
-        return len(self.kafka.values(self.sink, committed=False))
-
-    def close(self) -> None:
-        for process in self.started:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-            if process.stderr is not None:
-                process.stderr.close()
+from tests.support.kafka_copy import PATIENCE_S, RECORDS, CopyJob
 
 
 @pytest.fixture
