@@ -23,6 +23,14 @@ _JAVA_ONLY = re.compile(
 )
 """Properties that programs written for Flink have, and that mean nothing to a client in C."""
 
+_JAVA_NAMES = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "max.request.size": "message.max.bytes",
+}
+"""What librdkafka has under another name."""
+
 _OUR_OWN = re.compile(r"partition\.discovery\.interval\.ms|commit\.offsets\.on\.checkpoint|client\.id\.prefix")
 """Flink's own properties of its Kafka source, read elsewhere."""
 
@@ -69,7 +77,7 @@ def librdkafka_settings(properties: Properties) -> dict[str, Any]:
                 f"ssl.ca.location, ssl.certificate.location and ssl.key.location"
             )
         elif not _JAVA_ONLY.fullmatch(key) and not _OUR_OWN.fullmatch(key):
-            settings[key] = value
+            settings[_JAVA_NAMES.get(key, key)] = value
     return settings
 
 

@@ -6,12 +6,13 @@ three can end it. librdkafka tells the latter two in its statistics only.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -22,12 +23,12 @@ from firesteel.connectors.kafka_producer import RecordProducer, now_ms
 from firesteel.connectors.kafka_records import KafkaRecordSerializationSchema
 from firesteel.connectors.kafka_transactions import TransactionInfo
 from firesteel.connectors.part_names import short_hash
-from firesteel.errors import ConfigurationError
+from firesteel.errors import ConfigurationError, ExternalSystemError
 
 _INIT_S = 60.0
 _ABORT_S = 5.0
 _STATISTICS_MS = 50
-_NAME = re.compile(r"(.*)-([0-9a-f]{16})-([0-9a-f]{16})-(\d+)-(\d+)-([0-9a-f]{8})-(\d+)")
+_NAME = re.compile(r"(.*)-([0-9a-f]{16})-([0-9a-f]{16})-(\d+)-(\d+)-([0-9a-f]{8})-(\d+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -136,11 +137,27 @@ class Transaction:
         if self._begun_ms is None:
             self._begun_ms = now_ms()
             self._do(f"begin a transaction of {self.name}", lambda client: client.begin_transaction())
-        self._producer.send(values)
+        with self._explained():
+            self._producer.send(values)
 
     def deliver(self) -> None:
         """Everything is in Kafka's log when this returns: the transaction is prepared."""
-        self._producer.deliver()
+        with self._explained():
+            self._producer.deliver()
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """To a producer whose transaction has timed out the broker says that somebody else uses its id."""
+        try:
+            yield
+        except ExternalSystemError as error:
+            age_ms = now_ms() - (self._begun_ms or now_ms())
+            if age_ms < self._timeout_ms:
+                raise
+            raise ExternalSystemError(
+                f"{error}. The transaction began {age_ms} ms before, and its timeout is {self._timeout_ms} ms: take "
+                f"checkpoints more often, or set a longer transaction.timeout.ms"
+            ) from error
 
     def describe(self) -> Json:
         """All that the driver needs to end it."""

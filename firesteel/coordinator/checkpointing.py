@@ -4,7 +4,8 @@
    last completed checkpoint, whose files stay until n is resolved.
 2. **Run.** At barrier n every operator snapshots and every sink writer pre-commits. Committables and the attempts' nonces
    come back in band, the handles of durable snapshots over the control connections.
-3. **Complete.** All acknowledged and durable: publish `_metadata`, at once or not at all. *This is the commit point.*
+3. **Complete.** All acknowledged and durable, and no sink says that its output cannot be committed any more: publish
+   `_metadata`, at once or not at all. *This is the commit point.*
 4. **Commit.** Make the output visible, idempotently, retrying without end; then mark n confirmed.
 5. **Drop** checkpoints beyond the retained number.
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from firesteel.common import SimpleStringSchema
+from firesteel.connectors import kafka_transactions
 from firesteel.connectors.base import CommitterContext, Json, PrepareContext, WriterContext
 from firesteel.connectors.kafka_committer import TransactionCommitter
 from firesteel.connectors.kafka_transactional_writer import TransactionalWriter
@@ -113,8 +114,9 @@ def test_without_records_there_is_no_transaction(kafka: KafkaBroker, topic: Topi
 
 
 def test_a_prepared_transaction_outlives_its_writer_and_the_broker(
-    kafka: KafkaBroker, topic: Topic, halves: Any
+    kafka: KafkaBroker, topic: Topic, halves: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(kafka_transactions, "_BOOTSTRAP_MS", 1000)
     name = topic()
     sink = exactly_once(kafka, name).build()
     first, other = halves(sink), halves(sink)

@@ -50,7 +50,7 @@ _PROPERTIES = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
     "group.initial.rebalance.delay.ms": 0,
     "auto.create.topics.enable": "false",
-    "log.retention.check.interval.ms": 1000,
+    "log.retention.ms": -1,  # tests write records of 1970
     "log.cleaner.backoff.ms": 200,
     "num.network.threads": 2,
     "num.io.threads": 2,
