@@ -16,6 +16,7 @@ MODULES = (
     "firesteel.datastream",
     "firesteel.datastream.connectors",
     "firesteel.datastream.connectors.base",
+    "firesteel.datastream.connectors.kafka",
     "firesteel.common",
     "firesteel.metrics",
     "firesteel.testing",

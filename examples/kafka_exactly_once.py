@@ -67,4 +67,5 @@ def main(servers, names, greetings):
         env.execute("greeter")
 
 
-main(*sys.argv[1:4])
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

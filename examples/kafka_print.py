@@ -9,19 +9,22 @@ from firesteel.common import SimpleStringSchema, WatermarkStrategy
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 
-servers, topic, *until = sys.argv[1:]
 
-env = StreamExecutionEnvironment.get_execution_environment()
-builder = (
-    KafkaSource.builder()
-    .set_bootstrap_servers(servers)
-    .set_topics(topic)
-    .set_group_id("kafka-print")
-    .set_starting_offsets(KafkaOffsetsInitializer.earliest())
-    .set_value_only_deserializer(SimpleStringSchema())
-)
-if until == ["now"]:
-    builder.set_bounded(KafkaOffsetsInitializer.latest())
+def main(servers, topic, until=""):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    builder = (
+        KafkaSource.builder()
+        .set_bootstrap_servers(servers)
+        .set_topics(topic)
+        .set_group_id("kafka-print")
+        .set_starting_offsets(KafkaOffsetsInitializer.earliest())
+        .set_value_only_deserializer(SimpleStringSchema())
+    )
+    if until == "now":
+        builder.set_bounded(KafkaOffsetsInitializer.latest())
+    env.from_source(builder.build(), WatermarkStrategy.no_watermarks(), "Kafka").print()
+    env.execute("kafka-print")
 
-env.from_source(builder.build(), WatermarkStrategy.no_watermarks(), "Kafka").print()
-env.execute("kafka-print")
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

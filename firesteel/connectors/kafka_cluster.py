@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from concurrent.futures import TimeoutError as TimedOut
 from typing import Any, TypeVar
 
 from firesteel.connectors.kafka_client import (
@@ -107,7 +108,7 @@ class KafkaCluster:
     def _result(self, what: str, result: Callable[[float], _T]) -> _T:
         try:
             return result(_TIMEOUT_S + 5)
-        except (self._kafka.KafkaException, TimeoutError) as error:
+        except (self._kafka.KafkaException, TimedOut) as error:
             raise self._failed(what, error) from error
 
     def _failed(self, what: str, error: Exception) -> ExternalSystemError:

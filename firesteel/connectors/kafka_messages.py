@@ -31,6 +31,7 @@ class KafkaRecord:
 
     @staticmethod
     def of(message: Any) -> KafkaRecord:
+        """The same of a confluent-kafka `Message`."""
         return KafkaRecord(
             message.topic(),
             message.partition(),
@@ -54,6 +55,7 @@ class KafkaRecordDeserializationSchema(ABC):
 
     @staticmethod
     def value_only(value_deserialization_schema: DeserializationSchema) -> KafkaRecordDeserializationSchema:
+        """One that looks at the bytes of a message's value alone."""
         return ValueOnly(value_deserialization_schema)
 
 

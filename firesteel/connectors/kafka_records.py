@@ -27,7 +27,8 @@ class KafkaRecordSerializationSchema(ABC):
     """Turns a record into a message. Made on the driver and used in slots, so picklable."""
 
     @abstractmethod
-    def serialize(self, value: Any) -> KafkaProducerRecord: ...
+    def serialize(self, value: Any) -> KafkaProducerRecord:
+        """The message for this record."""
 
     def topic(self) -> str | None:
         """The topic of all messages, if it is known beforehand."""
@@ -35,6 +36,7 @@ class KafkaRecordSerializationSchema(ABC):
 
     @staticmethod
     def builder() -> KafkaRecordSerializationSchemaBuilder:
+        """Put one together from a topic and schemas."""
         return KafkaRecordSerializationSchemaBuilder()
 
 
@@ -42,7 +44,8 @@ class KafkaTopicSelector(ABC):
     """Says to which topic a record goes."""
 
     @abstractmethod
-    def apply(self, data: Any) -> str: ...
+    def apply(self, data: Any) -> str:
+        """The topic of this record."""
 
 
 class KafkaRecordSerializationSchemaBuilder:
@@ -105,6 +108,9 @@ class KafkaRecordSerializationSchemaBuilder:
         return self
 
     def build(self) -> KafkaRecordSerializationSchema:
+        """
+        :raises ConfigurationError: there is no topic or no value.
+        """
         if self._topic is None and self._select_topic is None:
             raise ConfigurationError("a Kafka message needs a topic: set_topic(...) or set_topic_selector(...)")
         if self._value is None:

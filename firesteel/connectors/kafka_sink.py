@@ -46,6 +46,7 @@ class KafkaSink(Sink):
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
+        """Collect the settings of one."""
         return KafkaSinkBuilder()
 
     @property
@@ -139,6 +140,9 @@ class KafkaSinkBuilder:
         return self
 
     def build(self) -> KafkaSink:
+        """
+        :raises ConfigurationError: there are no brokers, or no serializer.
+        """
         if "bootstrap.servers" not in self._properties:
             raise ConfigurationError("a KafkaSink needs brokers: set_bootstrap_servers(...)")
         if self._schema is None:

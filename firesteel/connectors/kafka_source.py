@@ -41,6 +41,7 @@ class KafkaSource(Source):
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
+        """Collect the settings of one."""
         return KafkaSourceBuilder()
 
     def prepare(self, context: PrepareContext) -> Source:
@@ -173,6 +174,9 @@ class KafkaSourceBuilder:
         return self
 
     def build(self) -> KafkaSource:
+        """
+        :raises ConfigurationError: there are no brokers, no topics or no deserializer.
+        """
         if "bootstrap.servers" not in self._properties:
             raise ConfigurationError("a KafkaSource needs brokers: set_bootstrap_servers(...)")
         if self._subscription is None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firesteel.connectors.base import CommitterContext, Json, WriterContext
-from firesteel.connectors.kafka_client import Properties, reason
+from firesteel.connectors.kafka_client import Properties, confluent_kafka, reason
 from firesteel.connectors.kafka_producer import RecordProducer, now_ms
 from firesteel.connectors.kafka_records import KafkaRecordSerializationSchema
 from firesteel.connectors.kafka_transactions import TransactionInfo
@@ -179,11 +179,9 @@ class Transaction:
         self._do(f"abort {self.name}", lambda client: client.abort_transaction(_ABORT_S))
 
     def _do(self, what: str, call: Callable[[Any], None]) -> None:
-        from confluent_kafka import KafkaException
-
         try:
             call(self._producer.client)
-        except KafkaException as error:
+        except confluent_kafka().KafkaException as error:
             if error.args[0].name() == "INVALID_TRANSACTION_TIMEOUT":
                 raise too_long(self._timeout_ms) from error
             raise self._producer.failed(what, reason(error)) from error

@@ -116,6 +116,18 @@ class _Writer(SinkWriter):
     def __init__(self, writer: SinkWriter, before: Callable[[str, Sequence[Any]], None]) -> None:
         self._writer, self._before = writer, before
 
+    def initialize_state(self, context: Any) -> None:
+        self._writer.initialize_state(context)
+
+    def snapshot_state(self, context: Any) -> None:
+        self._writer.snapshot_state(context)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self._writer.notify_checkpoint_complete(checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self._writer.notify_checkpoint_aborted(checkpoint_id)
+
     def write(self, values: Sequence[Any]) -> None:
         self._before("write", values)
         self._writer.write(values)
@@ -140,6 +152,9 @@ class _Committer(Committer):
     def __init__(self, committer: Committer, before: Callable[[str, Sequence[Any]], None]) -> None:
         self._committer, self._before = committer, before
         self.retried = committer.retried
+
+    def check(self, committables: Sequence[Json]) -> None:
+        self._committer.check(committables)
 
     def commit_checkpoint(self, checkpoint: int, committables: Sequence[Json]) -> None:
         self._before("commit", committables)

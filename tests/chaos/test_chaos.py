@@ -16,6 +16,10 @@ FAULTS = 12
 ELSEWHERE = {
     "import-before-metadata",  # a start from another job's checkpoint, which has tests of its own
     "my-point",  # of a docstring
+    "kafka-mid-transaction",  # these in tests/kafka, with a broker
+    "kafka-after-flush",
+    "kafka-before-first-commit",
+    "kafka-after-commits",
 }
 
 
