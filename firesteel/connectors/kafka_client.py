@@ -65,9 +65,7 @@ def _not_installed(package: str, error: ImportError) -> ConfigurationError:
 
 def librdkafka_settings(properties: Properties) -> dict[str, Any]:
     """For a client of confluent-kafka."""
-    settings: dict[str, Any] = {
-        "log_level": 3
-    }  # errors only: librdkafka writes to stderr, and warns of what heals itself
+    settings: dict[str, Any] = {"log_level": 2}  # librdkafka writes to stderr; its errors come back to us anyway
     for key, value in properties.items():
         if key == "sasl.jaas.config":
             settings.update(_login(value))

@@ -96,6 +96,19 @@ def test_the_broker_may_die_between_the_phases(job: CopyJob) -> None:
     job.check()
 
 
+def test_the_broker_may_die_while_the_job_runs(job: CopyJob) -> None:
+    process = job.start(per_epoch=1)
+    deadline = time.monotonic() + PATIENCE_S
+    while not job.kafka.values(job.sink):
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+    job.kafka.restart()
+    assert len(job.kafka.values(job.sink)) < RECORDS, "too late to prove anything"
+    said = process.communicate(timeout=PATIENCE_S)[1]
+    assert process.returncode == 0, said
+    job.check()
+
+
 def test_a_job_that_was_down_for_longer_than_the_timeout_says_what_is_lost(job: CopyJob) -> None:
     job.crash("kafka-before-first-commit:2", timeout=2500)
     deadline = time.monotonic() + PATIENCE_S

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from firesteel.common import SimpleStringSchema
-from firesteel.connectors import kafka_transactions
+from firesteel.connectors import kafka_cluster, kafka_transactions
 from firesteel.connectors.base import CommitterContext, Json, PrepareContext, WriterContext
 from firesteel.connectors.kafka_committer import TransactionCommitter
 from firesteel.connectors.kafka_transactional_writer import TransactionalWriter
@@ -326,7 +326,7 @@ def test_a_broker_that_is_gone_fails_the_epoch_with_its_address(broker: KafkaBro
         writer.flush()
 
 
-def test_mistakes_are_found_before_the_job_starts(broker: KafkaBroker) -> None:
+def test_mistakes_are_found_before_the_job_starts(broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     name = broker.running().create_topic("there")
     greedy = exactly_once(broker, name).set_property("transaction.timeout.ms", 3_600_000).build()
     with pytest.raises(ConfigurationError, match=r"timeout\.ms is 3600000, and the brokers allow 900000"):
@@ -337,6 +337,9 @@ def test_mistakes_are_found_before_the_job_starts(broker: KafkaBroker) -> None:
         ConfigurationError, match="sink 'out' is to write to the topic 'nowhere', which is not in the cluster"
     ):
         exactly_once(broker, "nowhere").build().prepare(HERE)
+    monkeypatch.setattr(kafka_cluster, "_TIMEOUT_S", 0.5)
+    with pytest.raises(ExternalSystemError, match=r"Kafka at 127\.0\.0\.1:1 cannot list topics"):
+        exactly_once(broker, name).set_bootstrap_servers("127.0.0.1:1").build().prepare(HERE)
     with pytest.raises(ConfigurationError, match="transactional ids are made by the sink"):
         exactly_once(broker, name).set_property("transactional.id", "mine")
     unset = builder(broker, name, DeliveryGuarantee.EXACTLY_ONCE).build().prepare(HERE)

@@ -1,0 +1,128 @@
+"""Jobs that read from a real broker: rollbacks, timestamps, and messages that cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firesteel.common import DeserializationSchema, RestartStrategies, Row, Types, WatermarkStrategy
+from firesteel.datastream import DataStream, OutputTag, ProcessFunction, StreamExecutionEnvironment
+from firesteel.datastream.connectors.kafka import (
+    BadRecordPolicy,
+    KafkaSource,
+)
+from firesteel.datastream.formats.json import JsonRowDeserializationSchema
+from firesteel.errors import (
+    BadRecordError,
+    SideOutputError,
+)
+from firesteel.graph.nodes import Collect
+from tests.support.kafka_broker import KafkaBroker
+from tests.support.kafka_reading import LATEST, builder, numbers
+from tests.support.local_engine import LocalRun
+
+Topic = Callable[..., str]
+
+
+def run(env: StreamExecutionEnvironment, stream: DataStream, directory: Path, *fail_at: int) -> list[Any]:
+    stream._end(Collect(), "Collect")
+    return LocalRun(env, str(directory), fail_at=fail_at).run().collected()
+
+
+def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
+    env = StreamExecutionEnvironment().set_parallelism(parallelism).enable_checkpointing(1)
+    return env.set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 0))
+
+
+def test_offsets_are_rewound_with_a_rollback_and_committed_with_a_checkpoint(
+    kafka: KafkaBroker, topic: Topic, tmp_path: Path
+) -> None:
+    name = topic(2)
+    for partition in range(2):
+        kafka.produce(name, numbers(partition * 50, partition * 50 + 50), partition)
+    env = environment()
+    made = builder(kafka, name).set_bounded(LATEST).set_group_id(f"group-{name}").set_max_records_per_epoch(13)
+    stream = env.from_source(made.build(), WatermarkStrategy.no_watermarks(), "kafka")
+    assert sorted(run(env, stream, tmp_path, 2, 5), key=int) == numbers(0, 100)
+    assert kafka.group_offsets(f"group-{name}", name) == {0: 50, 1: 50}
+
+
+def test_records_have_their_kafka_timestamps(kafka: KafkaBroker, topic: Topic, tmp_path: Path) -> None:
+    name = topic()
+    for number in range(3):
+        kafka.produce(name, [number], timestamp=1000 + number)
+
+    class Stamp(ProcessFunction):
+        def process_element(self, value: Any, ctx: Any) -> Any:
+            yield value, ctx.timestamp()
+
+    env = environment(1)
+    stream = env.from_source(
+        builder(kafka, name).set_bounded(LATEST).build(), WatermarkStrategy.for_monotonous_timestamps(), "kafka"
+    )
+    assert run(env, stream.process(Stamp()), tmp_path) == [("0", 1000), ("1", 1001), ("2", 1002)]
+
+
+def test_a_bad_record_is_named(kafka: KafkaBroker, topic: Topic, tmp_path: Path) -> None:
+    class Number(DeserializationSchema):
+        def deserialize(self, message: bytes) -> Any:
+            return int(message)
+
+    name = topic()
+    kafka.produce(name, ["1", "x" * 100])
+    env = environment(1).set_restart_strategy(RestartStrategies.no_restart())
+    made = builder(kafka, name).set_value_only_deserializer(Number()).set_bounded(LATEST)
+    stream = env.from_source(made.build(), WatermarkStrategy.no_watermarks(), "kafka").uid("numbers")
+    with pytest.raises(
+        BadRecordError, match=f"{name} partition 0 at offset 1 .100 bytes that start with b'xxx.*ValueError"
+    ):
+        run(env, stream, tmp_path)
+
+
+# ---- messages that cannot be read
+
+
+def mixed(kafka: KafkaBroker, topic: Topic) -> str:
+    name = topic()
+    kafka.produce(name, ['{"n": 1}', "{", '{"n": "two"}', '{"n": 3}'], timestamp=77)
+    return name
+
+
+def json_numbers(kafka: KafkaBroker, name: str, policy: BadRecordPolicy) -> KafkaSource:
+    schema = JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(["n"], [Types.LONG()])).build()
+    made = builder(kafka, name).set_value_only_deserializer(schema).set_bounded(LATEST)
+    return made.set_bad_record_policy(policy).build()
+
+
+def test_bad_records_can_be_left_out_and_are_counted(
+    kafka: KafkaBroker, topic: Topic, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = mixed(kafka, topic)
+    env = environment(1)
+    stream = env.from_source(json_numbers(kafka, name, BadRecordPolicy.skip()), None, "numbers").uid("numbers")
+    stream._end(Collect(), "Collect")
+    done = LocalRun(env, str(tmp_path)).run()
+    assert done.collected() == [Row(n=1), Row(n=3)]
+    assert done.job.metrics["numbers"]["numRecordsInErrors"] == 2
+    assert f"{name} partition 0 at offset 1 (1 bytes that start with b'{{')" in caplog.text
+
+
+def test_bad_records_can_go_to_a_side_output(kafka: KafkaBroker, topic: Topic, tmp_path: Path) -> None:
+    name = mixed(kafka, topic)
+    tag = OutputTag("bad")
+    env = environment(1)
+    source = json_numbers(kafka, name, BadRecordPolicy.side_output(tag))
+    stream = env.from_source(source, WatermarkStrategy.for_monotonous_timestamps(), "numbers")
+    bad = stream.get_side_output(tag).map(lambda each: (each.record.offset, each.record.value, each.error))
+    assert run(env, stream.map(lambda row: row["n"]).union(bad), tmp_path) == [
+        1,
+        3,
+        (1, b"{", "JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        (2, b'{"n": "two"}', "ValueError: field 'n': an integer is declared, and not 'two'"),
+    ]
+    env = environment(1).set_restart_strategy(RestartStrategies.no_restart())
+    with pytest.raises(SideOutputError, match="has records for the side output 'bad', which nobody reads"):
+        run(env, env.from_source(source, None, "numbers"), tmp_path / "unread")
