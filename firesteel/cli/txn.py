@@ -16,7 +16,7 @@ from typing import Any
 from firesteel.cli.output import complain, table, write
 from firesteel.connectors.kafka_transaction import TransactionalId
 from firesteel.connectors.kafka_transactions import ONGOING, TransactionAdmin, TransactionInfo
-from firesteel.coordinator.completed import read_completed
+from firesteel.coordinator.completed import locate
 from firesteel.coordinator.listing import list_checkpoints
 from firesteel.errors import ConfigurationError
 
@@ -107,7 +107,7 @@ def _owed(directory: str | None) -> dict[str, str]:
     owed: dict[str, str] = {}
     for listed in list_checkpoints(directory) if directory is not None else ():
         if listed.problem is None and not listed.confirmed:
-            for items in read_completed(listed.path).metadata.committables.values():
+            for items in locate(listed.path).metadata.committables.values():
                 for item in items:
                     if isinstance(item, dict) and isinstance(item.get("id"), str):
                         owed[item["id"]] = f"{listed.job_name} checkpoint {listed.checkpoint}"

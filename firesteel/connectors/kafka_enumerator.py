@@ -133,15 +133,27 @@ class KafkaEnumerator(SplitEnumerator):
         ranges: list[list[Json]] = [[] for _ in range(self._context.parallelism)]
         units = 0
         for partition, state, count in self._share(budget):
-            owner = zlib.crc32(partition.topic.encode()) + partition.partition
-            ranges[owner % self._context.parallelism].append(
+            ranges[self._owner(partition)].append(
                 [partition.topic, partition.partition, state.position, state.position + count]
             )
             state.position += count
             units += count
         # one range for each subtask, of all its partitions: its reader takes turns between them
         left = any(state.left for state in self._partitions.values())
-        return Assignment([[{"partitions": each}] if each else [] for each in ranges], units, caught_up=not left)
+        planned = [[{"partitions": each}] if each else [] for each in ranges]
+        return Assignment(planned, units, caught_up=not left, splits=self._splits())
+
+    def _owner(self, partition: KafkaTopicPartition) -> int:
+        """The subtask that reads it, from its beginning to its end."""
+        return (zlib.crc32(partition.topic.encode()) + partition.partition) % self._context.parallelism
+
+    def _splits(self) -> list[list[str]]:
+        """By subtask the partitions that are not read to their end: event time waits for those."""
+        splits: list[list[str]] = [[] for _ in range(self._context.parallelism)]
+        for partition, state in self._partitions.items():
+            if not state.finished:
+                splits[self._owner(partition)].append(str(partition))
+        return splits
 
     def _share(self, budget: int) -> Iterable[tuple[KafkaTopicPartition, _Partition, int]]:
         """Even shares of the budget; what short partitions do not need goes to the others."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from firesteel.connectors.base import CHUNK, Aside, Json, ReaderContext, SourceReader, Timestamped
@@ -69,6 +69,9 @@ class KafkaReader(SourceReader):
         self._cursors: dict[tuple[str, int], _Cursor] = {}
         self._trouble = ""
 
+    def splits_of(self, planned: Json) -> Sequence[str]:
+        return [str(KafkaTopicPartition(topic, number)) for topic, number, _, _ in planned["partitions"]]
+
     def read(self, planned: Json) -> Iterator[Timestamped | Aside]:
         """Chunk by chunk, the partitions taking turns, so that none of them runs far ahead of the others in time."""
         turns: deque[tuple[_Cursor, int]] = deque()
@@ -81,8 +84,8 @@ class KafkaReader(SourceReader):
                 turns.append((cursor, stop))
             else:
                 cursor.position = stop
-            if messages:
-                yield from self._convert(messages)
+            for chunk in self._convert(messages) if messages else ():
+                yield replace(chunk, split=str(cursor.partition)) if isinstance(chunk, Timestamped) else chunk
 
     def _cursor(self, topic: str, number: int, start: int) -> _Cursor:
         cursor = self._cursors.get((topic, number))

@@ -66,6 +66,24 @@ def test_records_have_their_kafka_timestamps(kafka: KafkaBroker, topic: Topic, t
     assert run(env, stream.process(Stamp()), tmp_path) == [("0", 1000), ("1", 1001), ("2", 1002)]
 
 
+def test_a_partition_that_is_ahead_in_time_makes_no_record_of_another_late(
+    kafka: KafkaBroker, topic: Topic, tmp_path: Path
+) -> None:
+    name = topic(2)
+    kafka.produce(name, ["ahead"] * 6000, 0, timestamp=1_000_000)
+    kafka.produce(name, ["behind"] * 6000, 1, timestamp=1_000)
+
+    class Late(ProcessFunction):
+        def process_element(self, value: Any, ctx: Any) -> Any:
+            yield value, ctx.timestamp() <= ctx.timer_service().current_watermark()
+
+    env = environment(1)
+    made = builder(kafka, name).set_bounded(LATEST).set_max_records_per_epoch(3000).build()
+    stream = env.from_source(made, WatermarkStrategy.for_monotonous_timestamps(), "kafka")
+    results = run(env, stream.process(Late()), tmp_path, 2)
+    assert sorted(set(results)) == [("ahead", False), ("behind", False)] and len(results) == 12_000
+
+
 def test_a_bad_record_is_named(kafka: KafkaBroker, topic: Topic, tmp_path: Path) -> None:
     class Number(DeserializationSchema):
         def deserialize(self, message: bytes) -> Any:
