@@ -49,6 +49,17 @@ class KafkaCluster:
             raise self._failed("list topics", error) from error
         return {name: sorted(topic.partitions) for name, topic in listed.items() if topic.error is None}
 
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """What tells a topic from another of the same name that came after it; not of brokers before Kafka 3."""
+        names = list(topics)
+        asked = (
+            self._client.describe_topics(self._kafka.TopicCollection(names), request_timeout=_TIMEOUT_S)
+            if names
+            else {}
+        )
+        described = {name: self._result(f"describe the topic {name}", future.result) for name, future in asked.items()}
+        return {name: str(topic.topic_id) for name, topic in described.items() if topic.topic_id is not None}
+
     def earliest(self, partitions: Iterable[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
         return self._offsets(partitions, self._kafka.admin.OffsetSpec.earliest())
 

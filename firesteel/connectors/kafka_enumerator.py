@@ -22,6 +22,8 @@ from firesteel.errors import ConfigurationError, DataLossError, ExternalSystemEr
 
 log = logging.getLogger("firesteel")
 
+_START_ANEW = "start the job without its checkpoint, under another name, to read what there is now"
+
 OUTAGE_S = 60.0
 """How long brokers may be out of reach before the job fails."""
 
@@ -113,6 +115,7 @@ class KafkaEnumerator(SplitEnumerator):
         self._plan, self._context, self._connect, self._clock = plan, context, connect, clock
         self._cluster: KafkaCluster | None = None
         self._partitions: dict[KafkaTopicPartition, _Partition] = {}
+        self._topic_ids: dict[str, str] = {}
         self._looked: float | None = None
         self._restored = False
         self._reachable = clock()
@@ -178,11 +181,22 @@ class KafkaEnumerator(SplitEnumerator):
         if self._cluster is None:
             self._cluster = self._connect(self._plan.properties)
         there = self._plan.subscription.find(self._cluster.topics())
+        self._know_topics(self._cluster, {partition.topic for partition in there})
         new = [partition for partition in there if partition not in self._partitions]
         for partition, (start, stop) in self._beginnings(self._cluster, new, first).items():
             self._partitions[partition] = _Partition(start, start, stop)
             log.info("source %s reads %s from offset %d", self._context.uid, partition, start)
         self._looked = self._clock()
+
+    def _know_topics(self, cluster: KafkaCluster, topics: Iterable[str]) -> None:
+        """Offsets are void in a topic that was deleted and made anew, however many records it has by now."""
+        for topic, now in cluster.topic_ids(topics).items():
+            before = self._topic_ids.setdefault(topic, now)
+            if now != before:
+                raise DataLossError(
+                    f"source {self._context.uid!r} reads the topic {topic!r}, which was deleted and made anew (its id was "
+                    f"{before} and is {now}): {_START_ANEW}"
+                )
 
     def _beginnings(
         self, cluster: KafkaCluster, new: list[KafkaTopicPartition], first: bool
@@ -207,7 +221,7 @@ class KafkaEnumerator(SplitEnumerator):
     def _gone(self, partition: KafkaTopicPartition, position: int, why: str) -> None:
         raise DataLossError(
             f"source {self._context.uid!r} has read {partition} up to offset {position}, and {why}: its topic was made anew, "
-            f"or lost records. Start the job without its checkpoint, under another name, to read what there is now"
+            f"or lost records: {_START_ANEW}"
         )
 
     # ---- its place in a job
@@ -219,16 +233,18 @@ class KafkaEnumerator(SplitEnumerator):
 
     def snapshot(self) -> Json:
         return {
+            "topics": self._topic_ids,
             "partitions": [
                 [partition.topic, partition.partition, state.position, state.stop]
                 for partition, state in sorted(self._partitions.items())
-            ]
+            ],
         }
 
     def restore(self, state: Json) -> None:
         """Go on from these offsets. Partitions that are not among them are new, and read from their beginning."""
         self._restored = True
         self._cluster = self._connect(self._plan.properties)
+        self._topic_ids = dict(state["topics"])
         for topic, number, position, stop in state["partitions"]:
             partition = KafkaTopicPartition(topic, number)
             if not self._plan.subscription.covers(partition):
@@ -242,6 +258,7 @@ class KafkaEnumerator(SplitEnumerator):
                     f"source {self._context.uid!r} cannot go on from this checkpoint: {partition} is not in the cluster any "
                     f"more. Take its topic off the source to go on without it"
                 )
+        self._know_topics(self._cluster, {partition.topic for partition in self._partitions})
         self._check_positions(self._cluster)
 
     def _check_positions(self, cluster: KafkaCluster) -> None:

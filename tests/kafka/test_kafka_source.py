@@ -274,9 +274,11 @@ def test_a_topic_that_was_made_anew_is_noticed(kafka: KafkaBroker, topic: Topic)
     with pytest.raises(RestoreError, match=f"{name}-0 is not in the cluster any more"):
         reading.restart()
     kafka.create_topic(name)
-    kafka.produce(name, numbers(0, 3))
-    state = {"partitions": [[name, 0, 10, None]]}
-    with pytest.raises(DataLossError, match=f"has read {name}-0 up to offset 10, and the partition ends at 3"):
+    kafka.produce(name, numbers(0, 20))
+    with pytest.raises(DataLossError, match=f"the topic '{name}', which was deleted and made anew"):
+        reading.restart()
+    state = {"topics": {}, "partitions": [[name, 0, 30, None]]}  # as of a cluster that has no ids of topics
+    with pytest.raises(DataLossError, match=f"has read {name}-0 up to offset 30, and the partition ends at 20"):
         Reading(builder(kafka, name).build()).start(1, state)
 
 
