@@ -144,9 +144,8 @@ def test_files_are_taken_over_from_any_storage_into_any_other(
     assert other.read("copy") == b"x" * 10_000_000
 
 
-def test_a_storage_opened_by_its_uri_is_the_same(storage: Storage, create: Create) -> None:
-    if storage.uri.startswith(("test:", "memory:")):
-        pytest.skip("there is no such URI")
+@pytest.mark.parametrize("create", ["local", "s3"], indirect=True)
+def test_a_storage_opened_by_its_uri_is_the_same(storage: Storage) -> None:
     storage.write("file", b"content")
     assert open_storage(storage.uri).same("file", storage, "file")
     assert open_storage(storage.below("a").uri).above().read("file") == b"content"
