@@ -47,7 +47,7 @@ class KafkaCluster:
             listed = self._client.list_topics(timeout=_TIMEOUT_S).topics
         except self._kafka.KafkaException as error:
             raise self._failed("list topics", error) from error
-        return {name: sorted(topic.partitions) for name, topic in listed.items() if topic.error is None}
+        return {name: sorted(topic.partitions) for name, topic in listed.items() if topic.partitions}
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
         """What tells a topic from another of the same name that came after it; not of brokers before Kafka 3."""

@@ -180,13 +180,24 @@ class KafkaEnumerator(SplitEnumerator):
         first = self._looked is None and not self._restored
         if self._cluster is None:
             self._cluster = self._connect(self._plan.properties)
-        there = self._plan.subscription.find(self._cluster.topics())
+        there = self._find(self._cluster)
         self._know_topics(self._cluster, {partition.topic for partition in there})
         new = [partition for partition in there if partition not in self._partitions]
         for partition, (start, stop) in self._beginnings(self._cluster, new, first).items():
             self._partitions[partition] = _Partition(start, start, stop)
             log.info("source %s reads %s from offset %d", self._context.uid, partition, start)
+        if not self._partitions:
+            log.warning("source %s finds nothing to read: %s", self._context.uid, self._plan.subscription)
         self._looked = self._clock()
+
+    def _find(self, cluster: KafkaCluster) -> list[KafkaTopicPartition]:
+        try:
+            return self._plan.subscription.find(cluster.topics())
+        except ConfigurationError as error:
+            if not self._partitions:
+                raise
+            # what was there may be back soon, or only this broker not know of it yet
+            raise ExternalSystemError(f"source {self._context.uid!r}: {error}") from error
 
     def _know_topics(self, cluster: KafkaCluster, topics: Iterable[str]) -> None:
         """Offsets are void in a topic that was deleted and made anew, however many records it has by now."""
