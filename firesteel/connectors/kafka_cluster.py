@@ -20,6 +20,9 @@ from firesteel.errors import ExternalSystemError
 _T = TypeVar("_T")
 
 _TIMEOUT_S = 10.0
+_NO_RECORD = -1
+"""What the broker says when no record has the timestamp or a later one."""
+
 _CONSUMER_ONLY = re.compile(
     r"group\..*|auto\.offset\.reset|enable\.auto\..*|auto\.commit\..*|isolation\.level|fetch\..*|max\.poll\..*|queued\..*"
     r"|session\.timeout\.ms|heartbeat\..*|enable\.partition\.eof|max\.partition\.fetch\.bytes|partition\.assignment.*|check\.crcs"
@@ -68,10 +71,12 @@ class KafkaCluster:
         return self._offsets(partitions, self._kafka.admin.OffsetSpec.latest())
 
     def at_time(self, partitions: Iterable[KafkaTopicPartition], time_ms: int) -> dict[KafkaTopicPartition, int]:
-        found = self._offsets(partitions, self._kafka.admin.OffsetSpec.for_timestamp(time_ms))
-        return found | self.latest(each for each, offset in found.items() if offset < 0)
+        found = self._offsets(partitions, self._kafka.admin.OffsetSpec.for_timestamp(time_ms), _NO_RECORD)
+        return found | self.latest(each for each, offset in found.items() if offset == _NO_RECORD)
 
-    def _offsets(self, partitions: Iterable[KafkaTopicPartition], spec: Any) -> dict[KafkaTopicPartition, int]:
+    def _offsets(
+        self, partitions: Iterable[KafkaTopicPartition], spec: Any, least: int = 0
+    ) -> dict[KafkaTopicPartition, int]:
         wanted = {self._kafka.TopicPartition(each.topic, each.partition): each for each in partitions}
         if not wanted:
             return {}
@@ -81,10 +86,13 @@ class KafkaCluster:
             isolation_level=levels.READ_COMMITTED if self._committed_only else levels.READ_UNCOMMITTED,
             request_timeout=_TIMEOUT_S,
         )
-        return {
-            wanted[each]: self._result(f"tell the offsets of {wanted[each]}", future.result).offset
-            for each, future in asked.items()
-        }
+        return {wanted[each]: self._offset(wanted[each], future.result, least) for each, future in asked.items()}
+
+    def _offset(self, partition: KafkaTopicPartition, result: Callable[[float], Any], least: int) -> int:
+        offset: int = self._result(f"tell the offsets of {partition}", result).offset
+        if offset < least:  # librdkafka's mark for none at all, which it may give for a broker that is going down
+            raise ExternalSystemError(f"Kafka at {self._servers} cannot tell the offsets of {partition} now")
+        return offset
 
     def committed(self, group: str, partitions: Iterable[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
         """What the group has committed; partitions without are left out."""

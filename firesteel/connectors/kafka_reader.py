@@ -158,22 +158,27 @@ class KafkaReader(SourceReader):
             )
 
     def _on_data_gone(self, cursor: _Cursor) -> None:
-        first, end = self._consumer.get_watermark_offsets(self._at(cursor), timeout=OUTAGE_S)
-        if cursor.position < first:
-            gone = data_gone(self._uid, cursor.partition, cursor.position, first)
-        else:
-            gone = DataLossError(
-                f"source {self._uid!r} is told to read {cursor.partition} from offset {cursor.position}, and the partition "
-                f"ends at {end}: its topic was made anew, or lost records"
+        """librdkafka asks where to go on behind what it has given out. If the broker has that offset, then there."""
+        first, end = self._consumer.get_watermark_offsets(self._at(cursor), timeout=OUTAGE_S) or (-1, -1)
+        if first < 0 or end < 0:
+            raise ExternalSystemError(f"Kafka at {self._servers} cannot tell the offsets of {cursor.partition} now")
+        wanted = cursor.waiting[-1].offset() + 1 if cursor.waiting else cursor.position
+        if wanted > end:
+            raise DataLossError(
+                f"source {self._uid!r} is told to read {cursor.partition} from offset {wanted}, and the partition ends at "
+                f"{end}: its topic was made anew, or lost records"
             )
-        if self._fails_on_data_loss or cursor.position >= first:
-            raise gone
-        log.warning("%s. The job goes on without them, as it was told to", str(gone).split(". ")[0])
-        cursor.position = first
+        if wanted < first:
+            gone = data_gone(self._uid, cursor.partition, wanted, first)
+            if self._fails_on_data_loss:
+                raise gone
+            log.warning("%s. The job goes on without them, as it was told to", str(gone).split(". ")[0])
+            wanted = first
+            if not cursor.waiting:
+                cursor.position = first
+        topic, number = cursor.partition.topic, cursor.partition.partition
         self._consumer.incremental_unassign([self._at(cursor)])
-        self._consumer.incremental_assign(
-            [self._kafka.TopicPartition(cursor.partition.topic, cursor.partition.partition, first)]
-        )
+        self._consumer.incremental_assign([self._kafka.TopicPartition(topic, number, wanted)])
 
     def _on_error(self, error: Any) -> None:
         """Brokers out of reach, most of all: librdkafka goes on trying, and `_take` loses patience some time."""

@@ -97,7 +97,7 @@ def test_the_broker_may_die_between_the_phases(job: CopyJob) -> None:
 
 
 def test_the_broker_may_die_while_the_job_runs(job: CopyJob) -> None:
-    process = job.start(per_epoch=1)
+    process = job.start(per_epoch=4)
     deadline = time.monotonic() + PATIENCE_S
     while not job.kafka.values(job.sink):
         assert process.poll() is None, process.communicate()[1]
@@ -129,18 +129,21 @@ def test_a_job_that_was_down_for_longer_than_the_timeout_says_what_is_lost(job: 
     assert len(job.kafka.values(job.sink)) == RECORDS - int(lost[1])
 
 
-def test_older_transactions_are_the_same(
-    old_broker: KafkaBroker, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_older_transactions_are_the_same(old_broker: KafkaBroker, tmp_path: Path) -> None:
     """With transaction.version=0: one kill on each side of the commit point."""
     broker = old_broker.running()
-    for point in ("before-metadata:2", "before-confirm:2"):
-        names = iter((f"old-in-{point[:10]}", f"old-out-{point[:10]}"))
+
+    def kill(point: str) -> None:
+        names = iter((f"old-{point}-in", f"old-{point}-out"))
         home = tmp_path / point
         home.mkdir()
-        job = CopyJob(broker, lambda partitions, names=names: broker.create_topic(next(names), partitions), home)
-        job.crash(point)
+        job = CopyJob(broker, lambda partitions: broker.create_topic(next(names), partitions), home)
+        job.crash(f"{point}:2")
         job.finish()
+        job.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(kill, ("before-metadata", "before-confirm")))
 
 
 def _wait_stopped(process: subprocess.Popen[str]) -> None:
