@@ -70,6 +70,17 @@ class UserCodeError(FiresteelError):
     """An exception in a user's function; the message starts with the user's own traceback."""
 
 
+class SinkError(FiresteelError):
+    """Another system that does not take what a sink gives it, or cannot be reached.
+
+    :ivar transient: whether the same may work later, with nothing changed here.
+    """
+
+    def __init__(self, message: str, *, transient: bool = False) -> None:
+        super().__init__(message)
+        self.transient = transient
+
+
 class SlotLostError(FiresteelError):
     """A slot (or the Spark worker that feeds it) died or cannot be reached; a restart can mend it."""
 

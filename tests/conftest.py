@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.support.databases import Database, DatabaseServer, MariaDbServer, PostgreSqlServer, serving
 from tests.support.s3 import S3Server, s3_command
 
 settings.register_profile("firesteel", deadline=None, print_blob=True)
@@ -20,3 +21,20 @@ def s3() -> Iterator[S3Server]:
     server = S3Server(command)
     yield server
     server.close()
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[DatabaseServer]:
+    yield from serving(PostgreSqlServer)
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[DatabaseServer]:
+    yield from serving(MariaDbServer)
+
+
+@pytest.fixture(params=["postgresql", "mariadb"])
+def database(request: pytest.FixtureRequest) -> Database:
+    """A new database, of each server in turn."""
+    server: DatabaseServer = request.getfixturevalue(request.param)
+    return server.database()

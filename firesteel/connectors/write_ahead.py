@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from firesteel.common.crashpoints import crash_point
+from firesteel.common.storage import Storage
 from firesteel.connectors.base import Committer, CommitterContext, Json, Sink, SinkWriter, WriterContext
 from firesteel.connectors.guarantee import DeliveryGuarantee
 from firesteel.connectors.sink_directory import sink_storage
@@ -165,21 +166,49 @@ class LogWriter(SinkWriter):
             log.close()
 
 
+class LogKeeper:
+    """The driver's view of the logs: deletes those that nobody needs any more."""
+
+    def __init__(self, storage: Storage, incarnation: int) -> None:
+        self._storage, self._incarnation = storage, incarnation
+        self._sent: set[str] = set()
+
+    def was_sent(self, name: str) -> bool:
+        return name in self._sent
+
+    def sent(self, names: Iterable[str]) -> None:
+        """They can go when their checkpoint is confirmed. (Sooner, recovery would miss them.)"""
+        self._sent.update(names)
+
+    def delete(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._storage.delete(name)
+
+    def sweep(self, keep: Iterable[str]) -> None:
+        """The checkpoint is confirmed: nobody will ask for what was sent again."""
+        kept = set(keep)
+        for name in self._storage.names():
+            log = _LOG.fullmatch(name)
+            if log and name not in kept and (name in self._sent or int(log[1]) < self._incarnation):
+                self._storage.delete(name)
+        self._sent.clear()
+
+
 class LogCommitter(Committer):
     """Sends logs, and deletes those that nobody needs any more."""
 
     def __init__(self, sink: GenericWriteAheadSink, context: CommitterContext) -> None:
         self._sink, self._context = sink, context
         self._storage = sink_storage(context)
+        self._logs = LogKeeper(self._storage, context.incarnation)
         self._opened = False
-        self._sent: set[str] = set()
 
     def commit_checkpoint(self, checkpoint: int, committables: Sequence[Json]) -> None:
         self._open()
         # what a dropped checkpoint could not send is sent with the one that carries it, in one call
         by_subtask: dict[int, list[Json]] = {}
         for committable in committables:
-            if committable["log"] not in self._sent:
+            if not self._logs.was_sent(committable["log"]):
                 by_subtask.setdefault(committable["subtask"], []).append(committable)
         for subtask, logs in sorted(by_subtask.items()):
             self._commit(subtask, checkpoint, logs)
@@ -204,7 +233,7 @@ class LogCommitter(Committer):
             raise CheckpointError(f"{error}. It happened {where}") from error
         except Exception as error:
             raise user_error(error, where) from error
-        self._sent.update(log["log"] for log in logs)
+        self._logs.sent(log["log"] for log in logs)
 
     def _values(self, logs: Sequence[Json]) -> Iterator[Any]:
         for log in logs:
@@ -214,17 +243,10 @@ class LogCommitter(Committer):
         raise NotImplementedError("the checkpoint's number is needed")
 
     def abort(self, committables: Sequence[Json]) -> None:
-        for committable in committables:
-            self._storage.delete(committable["log"])
+        self._logs.delete(committable["log"] for committable in committables)
 
     def sweep(self, keep: Sequence[Json]) -> None:
-        """The checkpoint is confirmed: nobody will ask for what was sent again. (Sooner, recovery would miss it.)"""
-        kept = {committable["log"] for committable in keep}
-        for name in self._storage.names():
-            log = _LOG.fullmatch(name)
-            if log and name not in kept and (name in self._sent or int(log[1]) < self._context.incarnation):
-                self._storage.delete(name)
-        self._sent.clear()
+        self._logs.sweep(committable["log"] for committable in keep)
 
     def _open(self) -> None:
         if self._opened:
