@@ -9,6 +9,9 @@ from firesteel.connectors.jdbc_dialect import Connection
 from firesteel.connectors.jdbc_session import Session
 from firesteel.errors import SinkError
 
+RETRIES = 3
+"""At once, before anybody is told: a connection that is stale, a transaction whose slot's connection is just being closed."""
+
 
 class JdbcCommitter(Committer):
     """A committer with a session.
@@ -23,7 +26,7 @@ class JdbcCommitter(Committer):
 
     def _attempt(self, work: Callable[[Connection], None], doing: str) -> None:
         try:
-            self._session.run(work, doing)
+            self._session.run(work, doing, retries=RETRIES)
         except Exception as error:
             self._failed += 1
             transient = isinstance(error, SinkError) and error.transient

@@ -151,6 +151,7 @@ class MySql(Dialect):
 
     def _resolve(self, connection: Connection, verb: str, name: TransactionName) -> bool:
         connection.rollback()
+        connection.autocommit(True)  # without, everything is inside of a transaction, and this must not be
         try:
             connection.query(f"XA {verb} {_xid(name)}")
         except self.error as error:
@@ -165,6 +166,9 @@ class MySql(Dialect):
                     transient=True,
                 ) from error
             return False
+        finally:
+            if connection.open:
+                connection.autocommit(False)
         return True
 
     def prepared(self, connection: Connection, owner: str) -> Iterator[TransactionName]:

@@ -22,7 +22,7 @@ from typing import Any
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.connectors.base import CommitterContext, Json, SinkWriter, WriterContext
-from firesteel.connectors.jdbc_committing import JdbcCommitter
+from firesteel.connectors.jdbc_committing import RETRIES, JdbcCommitter
 from firesteel.connectors.jdbc_dialect import Connection, TransactionName
 from firesteel.connectors.jdbc_options import JdbcExecutionOptions
 from firesteel.connectors.jdbc_session import Session
@@ -151,7 +151,7 @@ class PreparedCommitter(JdbcCommitter):
     def sweep(self, keep: Sequence[Json]) -> None:
         kept = {committable["transaction"] for committable in keep}
         try:
-            self._session.run(lambda connection: self._sweep(connection, kept), "sweeping")
+            self._session.run(lambda connection: self._sweep(connection, kept), "sweeping", retries=RETRIES)
         except (FiresteelError, OSError) as error:  # the next sweep tries again
             log.warning("sink %s could not roll back what is left over of older transactions: %s", self._uid, error)
 
