@@ -21,7 +21,7 @@ PYTEST := $(BIN)/python -m pytest -p no:cacheprovider $(PYTEST_ARGS)
 UNIT := $(wildcard $(addprefix tests/,common graph state runtime windows coordinator connectors datastream parity testing cli))
 REST := $(filter-out $(UNIT) tests/__pycache__,$(patsubst %/,%,$(shell ls -d tests/*/))) $(wildcard tests/test_*.py)
 
-.PHONY: help setup demo test lint unit chaos bench clean
+.PHONY: help setup servers demo test lint unit chaos bench clean
 .NOTPARALLEL:
 
 help:
@@ -34,12 +34,12 @@ help:
 	@echo 'make setup   the virtual environment that all of these make when they need it'
 	@echo 'make clean   remove caches and build products (not the virtual environment)'
 
-setup: $(VENV)/.dev $(VENV)/flink build/kafka
+setup: $(VENV)/.dev $(VENV)/flink build/kafka servers
 
 demo: $(VENV)/.run
 	@$(BIN)/python -m demo
 
-test: lint $(VENV)/flink build/kafka
+test: lint $(VENV)/flink build/kafka servers
 	@printf '\n==> pytest\n'
 	@$(PYTEST) $(UNIT) $(REST)
 
@@ -49,7 +49,7 @@ lint: $(VENV)/.dev
 	$(call step,mypy,$(BIN)/mypy)
 	$(call step,lint-imports,$(BIN)/lint-imports)
 
-unit: $(VENV)/.dev $(VENV)/flink
+unit: $(VENV)/.dev $(VENV)/flink servers
 	@$(PYTEST) $(UNIT)
 
 chaos: $(VENV)/.dev
@@ -105,6 +105,19 @@ build/kafka: tests/support/kafka_broker.xml
 	@rm -rf $@.part && $(MVN) --quiet --batch-mode --file $< dependency:copy-dependencies -DincludeScope=runtime \
 		-DoutputDirectory='$(CURDIR)/$@.part'
 	@rm -rf $@ && mv $@.part $@ && touch $@
+
+# Database servers that tests start for themselves. Installed where they are missing, if that can be done; if not, the tests
+# that need them fail and say so. RUNLEVEL keeps the package from starting one.
+servers:
+	@missing=; \
+	ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || missing="$$missing postgresql"; \
+	command -v mariadbd >/dev/null || test -x /usr/sbin/mariadbd || missing="$$missing mariadb-server"; \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "==> installing$$missing"; \
+		export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
+		apt-get update >/dev/null; \
+		apt-get install --yes --no-install-recommends $$missing >/dev/null || true; \
+	fi
 
 comma := ,
 

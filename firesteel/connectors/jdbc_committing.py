@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from firesteel.connectors.base import Committer
+from firesteel.connectors.base import Committer, Json
 from firesteel.connectors.jdbc_dialect import Connection
 from firesteel.connectors.jdbc_session import Session
 from firesteel.errors import SinkError
@@ -20,9 +20,20 @@ class JdbcCommitter(Committer):
     row that the server refuses, fails the job: somebody has to look, and nothing is lost, as recovery commits again.
     """
 
-    def __init__(self, session: Session, max_attempts: int | None) -> None:
-        self._session, self._max_attempts = session, max_attempts
+    kind: str
+    """The field that all committables of this way of committing have."""
+
+    def __init__(self, session: Session, max_attempts: int | None, uid: str) -> None:
+        self._session, self._max_attempts, self._uid = session, max_attempts, uid
         self._failed = 0
+
+    def _check(self, committables: Sequence[Json]) -> None:
+        if not all(self.kind in committable for committable in committables):
+            self.retried = False
+            raise SinkError(
+                f"the checkpoint holds output of sink {self._uid!r} that was written with other JdbcExactlyOnceOptions, and "
+                f"is not committed yet. Run the job once more as it was, until it has made a checkpoint, and change it then"
+            )
 
     def _attempt(self, work: Callable[[Connection], None], doing: str) -> None:
         try:

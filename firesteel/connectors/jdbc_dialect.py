@@ -119,3 +119,10 @@ def dialect_of(address: Address) -> Dialect:
 def is_dml(sql: str) -> bool:
     """Whether a server can prepare it: CALL and others are found out when they run."""
     return sql.lstrip(" \t\n(").partition(" ")[0].upper() in ("INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "MERGE")
+
+
+def one_line(error: Exception) -> str:
+    """What it says: servers add details and positions on lines of their own."""
+    if len(error.args) == 2 and isinstance(error.args[0], int):  # PyMySQL's
+        return f"{error.args[1]} (error {error.args[0]})"
+    return " ".join(str(error).split())

@@ -46,6 +46,8 @@ class RowLogWriter(LogWriter):
 class LocalTransactionCommitter(JdbcCommitter):
     """Writes a checkpoint's rows, once."""
 
+    kind = "log"
+
     def __init__(
         self,
         session: Session,
@@ -55,12 +57,13 @@ class LocalTransactionCommitter(JdbcCommitter):
         max_attempts: int | None,
         context: CommitterContext,
     ) -> None:
-        super().__init__(session, max_attempts)
+        super().__init__(session, max_attempts, context.uid)
         self._tokens, self._statement, self._batch_size = tokens, statement, batch_size
         self._storage = sink_storage(context)
         self._logs = LogKeeper(self._storage, context.incarnation)
 
     def commit_checkpoint(self, checkpoint: int, committables: Sequence[Json]) -> None:
+        self._check(committables)
         self._attempt(
             lambda connection: self._commit(connection, checkpoint, committables), f"committing checkpoint {checkpoint}"
         )

@@ -116,12 +116,15 @@ class _Aside:
 class PreparedCommitter(JdbcCommitter):
     """Commits and rolls back what slots prepared."""
 
+    kind = "transaction"
+
     def __init__(self, session: Session, tokens: Tokens, max_attempts: int | None, context: CommitterContext) -> None:
-        super().__init__(session, max_attempts)
-        self._tokens, self._uid, self._incarnation = tokens, context.uid, context.incarnation
+        super().__init__(session, max_attempts, context.uid)
+        self._tokens, self._incarnation = tokens, context.incarnation
         self._owner = TransactionName.owner_of(context.job_id, context.uid)
 
     def commit(self, committables: Sequence[Json]) -> None:
+        self._check(committables)
         for committable in committables:
             name = TransactionName(self._owner, committable["transaction"])
             crash_point("jdbc-before-commit")

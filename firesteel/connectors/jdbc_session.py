@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
 
-from firesteel.connectors.jdbc_dialect import Connection, Trouble, dialect_of
+from firesteel.connectors.jdbc_dialect import Connection, Trouble, dialect_of, one_line
 from firesteel.connectors.jdbc_options import JdbcConnectionOptions
 from firesteel.connectors.jdbc_statement import Parameters, Statement
 from firesteel.errors import ConfigurationError, FiresteelError, SinkError
@@ -86,7 +86,7 @@ class Session:
             except self.dialect.error as error:
                 if self.dialect.trouble(error) is not Trouble.TRANSIENT or time.monotonic() + pause > give_up:
                     raise
-                log.warning("sink %s waits for %s: %s", self._uid, self._address, _text(error))
+                log.warning("sink %s waits for %s: %s", self._uid, self._address, one_line(error))
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_S)
 
@@ -112,7 +112,7 @@ class Session:
                 refused = self._refused(statement, batch)
                 what = f"the row {refused!r:.500}" if refused is not None else f"one of {len(batch)} rows"
                 raise SinkError(
-                    f"{self._where()} refuses {what}: {_text(error)}. The statement is: {statement.sql}"
+                    f"{self._where()} refuses {what}: {one_line(error)}. The statement is: {statement.sql}"
                 ) from error
             written += len(batch)
         return written
@@ -129,7 +129,7 @@ class Session:
 
     def _explained(self, error: Exception, doing: str) -> FiresteelError:
         trouble = self.dialect.trouble(error)
-        text = f"{self._where()} fails {doing}: {_text(error)}"
+        text = f"{self._where()} fails {doing}: {one_line(error)}"
         if trouble is Trouble.SETUP:
             user = self._options.user_name
             return ConfigurationError(f"{text}. The user is {user!r}" if user else text)
@@ -149,10 +149,3 @@ def _batches(rows: Iterable[Parameters], size: int) -> Iterator[list[Parameters]
     iterator = iter(rows)
     while batch := list(islice(iterator, size)):
         yield batch
-
-
-def _text(error: Exception) -> str:
-    """On one line: servers add details and positions on lines of their own."""
-    if len(error.args) == 2 and isinstance(error.args[0], int):  # PyMySQL's
-        return f"{error.args[1]} (error {error.args[0]})"
-    return " ".join(str(error).split())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from firesteel.connectors.jdbc_dialect import Connection, Dialect
+from firesteel.connectors.jdbc_dialect import Connection, Dialect, one_line
 from firesteel.errors import ConfigurationError
 
 TABLE = "firesteel_commits"
@@ -36,7 +36,7 @@ class Tokens:
             if not self._dialect.has_table(connection, TABLE):
                 raise ConfigurationError(
                     f"sink {self._uid!r} keeps its notes of what is committed in the table {TABLE}, and cannot make it: "
-                    f"{error}. Have it made by somebody who may: {create}"
+                    f"{one_line(error)}. Have it made by somebody who may: {create}"
                 ) from error
             connection.rollback()
 

@@ -50,9 +50,12 @@ def parse_url(url: str) -> Address:
 def _host_and_port(url: str, text: str) -> tuple[str, int | None]:
     match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:@\[\]]*)(?::(\d+))?", text)
     if match is None:
+        host = text.rpartition("@")[2]
         raise ConfigurationError(
-            f"{_without_query(url)!r}: {text!r} is not host:port. User and password are given with with_user_name() and "
-            f"with_password()"
+            f"{_without_query(url)!r}: what is before {host!r} is no part of host:port. User and password are given with "
+            f"with_user_name() and with_password()"
+            if host != text
+            else f"{_without_query(url)!r}: {host!r} is not host:port"
         )
     return match[1].strip("[]"), int(match[2]) if match[2] else None
 

@@ -166,7 +166,9 @@ class MariaDbServer(DatabaseServer):
             "--auth-root-authentication-method=normal", "--skip-test-db",
         )  # fmt: skip
         with open(os.path.join(self.directory, "init.sql"), "w") as file:
-            file.write(f"CREATE USER IF NOT EXISTS {USER} IDENTIFIED BY '{PASSWORD}';\nGRANT ALL ON *.* TO {USER};\n")
+            file.write(
+                f"CREATE USER IF NOT EXISTS {USER} IDENTIFIED BY '{PASSWORD}';\nGRANT ALL ON *.* TO {USER} WITH GRANT OPTION;\n"
+            )
         os.chmod(file.name, 0o644)
 
     def _command(self) -> list[str]:
