@@ -31,6 +31,7 @@ class ExecutionConfig:
         self._auto_generated_uids = True
         self._object_reuse = False
         self._snapshot_compression = False
+        self._window_pre_combining = True
 
     def get_parallelism(self) -> int:
         return self._parallelism
@@ -139,3 +140,12 @@ class ExecutionConfig:
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, object]) -> ExecutionConfig:
         self._global_job_parameters = {k: str(v) for k, v in global_job_parameters_dict.items()}
         return self
+
+    def set_window_pre_combining(self, enabled: bool) -> ExecutionConfig:
+        """Whether windows' records are combined before they are sent, where that gives the same results and the program
+        does not say (`firesteel.window.pre-combine`)."""
+        self._window_pre_combining = enabled
+        return self
+
+    def is_window_pre_combining_enabled(self) -> bool:
+        return self._window_pre_combining

@@ -31,6 +31,7 @@ from firesteel.datastream.dataframes import DataFrameSources
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.flink1_environment import Flink1Environment
 from firesteel.datastream.functions import SourceFunction
+from firesteel.datastream.pre_combining import settled
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
 from firesteel.errors import ConfigurationError, GraphError
 from firesteel.graph.explain import execution_plan, explain
@@ -345,7 +346,8 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
                     f"or enable_auto_generated_uids() on the environment's config"
                 )
         most = self._config.get_max_parallelism()
-        return build_plan(self.graph, self._config.get_parallelism(), most if most > 0 else None, self._chaining)
+        plan = build_plan(self.graph, self._config.get_parallelism(), most if most > 0 else None, self._chaining)
+        return settled(plan, self._config.is_window_pre_combining_enabled())
 
     def guarantee(self) -> Guarantee:
         """What the job promises from its sources to its sinks, and which part limits it."""

@@ -132,6 +132,9 @@ def _pipeline() -> list[EnvironmentOption]:
                "that is not transactional.", lambda env, v: env.set_epoch_target_duration(v)),
         Option("firesteel.progress", BOOLEAN, "", "Whether a line of progress is shown. By itself if standard error is a "
                "terminal.", lambda env, v: env.show_progress(v)),
+        Option("firesteel.window.pre-combine", BOOLEAN, "true", "Whether records of a window are combined before they are sent "
+               "to the subtask of their key, where that gives the same results.",
+               lambda env, v: env.get_config().set_window_pre_combining(v)),
         Option("heartbeat.timeout", DURATION, "50 s", "How long a slot may be silent before it counts as lost, and the job "
                "rolls back.", lambda env, v: env.set_heartbeat_timeout(v)),
         Option("spark.master", TEXT, "", "Where the embedded Spark runs. By itself `local` with a core for each subtask. All "

@@ -20,6 +20,7 @@ from firesteel.datastream.functions import (
 )
 from firesteel.datastream.given import OutputType, check_function, check_millis, check_output_type
 from firesteel.datastream.output_tag import OutputTag
+from firesteel.datastream.pre_combining import obstacle
 from firesteel.datastream.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
 from firesteel.datastream.window.evictors import check_evictor
 from firesteel.datastream.window_functions import PlainAllWindowFunction, PlainWindowFunction
@@ -53,6 +54,7 @@ class Windowing:
         self._evictor: Evictor[Any, Any] | None = None
         self._allowed_lateness = 0
         self._late_data_output_tag: OutputTag | None = None
+        self._pre_combine: bool | None = None
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         return self._keyed_stream.get_execution_environment()
@@ -94,6 +96,17 @@ class Windowing:
         if not isinstance(output_tag, OutputTag):
             raise GraphError(f"side_output_late_data() takes an OutputTag, not {output_tag!r:.200}")
         self._late_data_output_tag = output_tag
+        return self
+
+    def pre_combine(self: Self, enabled: bool = True) -> Self:
+        """Says whether records are combined before they are sent to the subtask of their key, in the place of the setting
+        `firesteel.window.pre-combine`. By itself that is done wherever it gives the same results; see docs/windows.md.
+
+        :param enabled: True refuses windows that do not allow it, with the reason, when the stream is described.
+        """
+        if not isinstance(enabled, bool):
+            raise GraphError(f"pre_combine() takes True or False, not {enabled!r:.200}")
+        self._pre_combine = enabled
         return self
 
     # ---- what is done with windows
@@ -193,7 +206,10 @@ class Windowing:
             self._evictor,
             self._allowed_lateness,
             None if tag is None else tag.tag_id,
+            self._pre_combine,
         )
+        if self._pre_combine and (reason := obstacle(operator)) is not None:
+            raise GraphError(f"records of these windows cannot be combined before they are sent: {reason}")
         functions = ", ".join(type(each).__name__ for each in (combine, function) if each is not None)
         stream = self._keyed_stream._then(operator, type(assigner).__name__, output_type)
         return stream.set_description(f"Window({assigner!r}, {type(trigger).__name__}, {functions})")

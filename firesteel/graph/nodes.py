@@ -77,6 +77,7 @@ class Window:
     evictor: Any = None  # an Evictor
     allowed_lateness: int = 0  # in milliseconds
     late_tag: str | None = None  # the OutputTag's id for records that come too late
+    pre_combine: bool | None = None  # whether to combine records before they are sent; None: as the job's settings say
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,10 @@ from firesteel.metrics import SlotMetrics
 from firesteel.runtime.broadcast import BroadcastStates, ReadOnlyContext
 from firesteel.runtime.callables import resolve_partitioner, resolve_selector
 from firesteel.runtime.context import FunctionContext, SlotRuntimeContext
-from firesteel.runtime.exchange import Exchange, Send, create_exchange
+from firesteel.runtime.edges import create_exchange
+from firesteel.runtime.exchange import Exchange, Send
 from firesteel.runtime.failures import OperatorFailure, on_record
-from firesteel.runtime.flow import Emitter, Gate, Push, Receiver, Times, Values
+from firesteel.runtime.flow import Channel, Emitter, Gate, Partials, Push, Receiver, Times, Values
 from firesteel.runtime.interval_join import IntervalJoiner
 from firesteel.runtime.keyed_state import KeyedState, wall_clock
 from firesteel.runtime.operator_state import OperatorState
@@ -35,6 +36,7 @@ from firesteel.runtime.restoring import redistribute_operator_state
 from firesteel.runtime.snapshots import FileHandle, KeyedStore
 from firesteel.runtime.timers import Timers, UnkeyedTimerService
 from firesteel.runtime.timestamps import Timestamper
+from firesteel.runtime.windows.aligned import AlignedWindowOperator
 from firesteel.runtime.windows.choice import window_operator
 from firesteel.runtime.windows.operator import WindowOperator
 from firesteel.state.files import UNION, StateFile
@@ -123,7 +125,7 @@ class Assembly:
         self.functions: list[Function] = []
         self.participants: list[Participant] = []
         self.stores: list[KeyedStore] = []
-        self.inputs: dict[tuple[int, int], Receiver] = {}  # (edge, upstream slot) -> the channel it ends in
+        self.inputs: dict[tuple[int, int], Channel] = {}  # (edge, upstream slot) -> the channel it ends in
         self._times: list[tuple[PlannedOperator, Store, Any]] = []  # whatever has watermarks to save
         self._operations: dict[int, tuple[Operation, Gate]] = {}
         self._services: dict[int, Any] = {}  # the timer services, which know the current watermark
@@ -176,15 +178,20 @@ class Assembly:
         if operator.id in self._windowed:
             self._windowed[operator.id].restored()
 
-    def _channel(self, operator: PlannedOperator, edge: PlannedEdge, name: str) -> Receiver:
+    def _channel(self, operator: PlannedOperator, edge: PlannedEdge, name: str) -> Channel:
         operation, gate = self._operations[operator.id]
-        count, push = self.counts[operator.uid], operation.ports[edge.port]
+        count, push, take = self.counts[operator.uid], operation.ports[edge.port], operation.take
 
         def counted(values: Values, times: Times) -> None:
             count[0] += len(values)
             push(values, times)
 
-        return gate.channel(name, counted)
+        def taken(partials: Partials) -> None:
+            assert take is not None
+            count[0] += partials[3]
+            take(partials)
+
+        return gate.channel(name, counted, take and taken)
 
     def _build_source(self, operator: PlannedOperator, read: nodes.Read, store: Store, emitter: Emitter) -> None:
         target: Receiver = emitter
@@ -262,7 +269,8 @@ class Assembly:
         self.timers.append((operator.level, windows.timers))
         self._windowed[operator.id] = windows
         self._services[operator.id] = windows.timers.service
-        return Operation([windows.push], windows.timers.advance, emitter.idle)
+        take = windows.take if isinstance(windows, AlignedWindowOperator) else None
+        return Operation([windows.push], windows.timers.advance, emitter.idle, take)
 
     def _interval_join(
         self, operator: PlannedOperator, join: nodes.IntervalJoin, store: Store, emitter: Emitter
@@ -336,9 +344,9 @@ class Assembly:
         downstream = self._plan.operator(edge.downstream)
         selector = resolve_selector(edge.key_selector) if edge.key_selector is not None else None
         partition = resolve_partitioner(edge.partitioner) if edge.partitioner is not None else None
-        groups = self._key_groups(downstream)
+        groups, restored = self._key_groups(downstream), self._place.origin is not None
         exchange = create_exchange(
-            edge, operator, downstream, self._place.slot, self._send, selector, partition, groups
+            edge, operator, downstream, self._place.slot, self._send, selector, partition, groups, restored
         )
         self.exchanges.append((operator.level, exchange))
         return exchange

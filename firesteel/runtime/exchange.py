@@ -2,7 +2,8 @@
 
 Batches close at record counts, never at times, so the same input makes the same batches. A batch without timestamps or
 watermarks is a pickled list. One with them is a pickled `TimedBatch`: watermarks are noted with the number of records
-before them, so the receiver takes them in exactly the order in which they were written.
+before them, so the receiver takes them in exactly the order in which they were written. So are partial results of windows
+(`windows/precombining.py`), which stand for records.
 """
 
 from __future__ import annotations
@@ -15,31 +16,35 @@ from typing import Any
 
 from firesteel.errors import GraphError, InvalidKeyError, SerializationError
 from firesteel.graph.keys import KeyGroups, subtask_of
-from firesteel.graph.nodes import Partitioning
 from firesteel.graph.plan import PlannedEdge, PlannedOperator
 from firesteel.runtime.failures import OperatorFailure, on_record
-from firesteel.runtime.flow import MIN_WATERMARK, Receiver, Times, Values
+from firesteel.runtime.flow import MIN_WATERMARK, Channel, Partials, Times, Values
 from firesteel.runtime.wire import ROW
 
 BATCH_RECORDS = 8192
-_PLAIN = frozenset((type(None), bool, int, float, str, bytes))
+_IMMUTABLE = frozenset((type(None), bool, int, float, str, bytes))
+_NOTHING = object()
 
 Send = Callable[[int, bytes], None]
 """Takes the target slot and a batch."""
 
-TimedBatch = tuple[Values, Times, list[tuple[int, int]], bool]
-"""Values, timestamps, watermarks as (records before it, watermark), and whether the channel is idle at the end."""
+Note = int | Partials
+"""A watermark, or partial results."""
+
+TimedBatch = tuple[Values, Times, list[tuple[int, Note]], bool]
+"""Values, timestamps, notes as (records before it, note), and whether the channel is idle at the end."""
 
 
 class _Buffer:
     """What is collected for one target."""
 
-    __slots__ = ("idle", "marks", "times", "values")
+    __slots__ = ("idle", "marks", "partials", "times", "values")
 
     def __init__(self) -> None:
         self.values: list[Any] = []
         self.times: list[Any] = []  # as long as values, or empty while none has a timestamp
-        self.marks: list[tuple[int, int]] = []
+        self.marks: list[tuple[int, Note]] = []
+        self.partials = 0
         self.idle = False
 
     def pad(self) -> None:
@@ -47,6 +52,24 @@ class _Buffer:
         missing = len(self.values) - len(self.times)
         if missing:
             self.times += [None] * missing
+
+    def note(self, note: Note, partials: int = 0) -> None:
+        """Put it after the records that are here already; a watermark in the place of the one before it."""
+        marks, position = self.marks, len(self.values)
+        if partials == 0 and marks and marks[-1][0] == position and type(marks[-1][1]) is int:
+            marks.pop()
+        marks.append((position, note))
+        self.partials += partials
+
+    @property
+    def full(self) -> bool:
+        return len(self.values) + self.partials >= BATCH_RECORDS
+
+    def first(self) -> Any:
+        """Something of what is collected, to judge the rest by."""
+        if self.values:
+            return self.values[0]
+        return next((note[2][0] for _, note in self.marks if not isinstance(note, int)), _NOTHING)
 
     def batch(self, idle: bool) -> Values | TimedBatch:
         if not self.times and not self.marks and idle == self.idle:
@@ -61,6 +84,7 @@ class _Buffer:
         self.values.clear()
         self.times.clear()
         self.marks.clear()
+        self.partials = 0
 
 
 class Exchange:
@@ -88,11 +112,7 @@ class Exchange:
             return  # a source that has ended says so in every epoch
         self._watermark = watermark
         for buffer in self._buffers:
-            marks, position = buffer.marks, len(buffer.values)
-            if marks and marks[-1][0] == position:
-                marks[-1] = (position, watermark)
-            else:
-                marks.append((position, watermark))
+            buffer.note(watermark)
 
     def idle(self, idle: bool) -> None:
         self._idle = idle
@@ -104,14 +124,14 @@ class Exchange:
 
     def _close_full(self) -> None:
         for target, buffer in zip(self._targets, self._buffers, strict=True):
-            if len(buffer.values) >= BATCH_RECORDS:
+            if buffer.full:
                 self._close(target, buffer)
 
     def _close(self, target: int, buffer: _Buffer) -> None:
         try:
-            payload = self._prefix + _pickled(buffer.batch(self._idle), buffer.values)
+            payload = self._prefix + _pickled(buffer.batch(self._idle), buffer.first())
         except Exception as error:
-            raise OperatorFailure(self._upstream, "sending a record on", _unpicklable(buffer.values, error)) from error
+            raise OperatorFailure(self._upstream, "sending a record on", _unpicklable(buffer, error)) from error
         self._send(target, payload)
         buffer.clear()
 
@@ -190,8 +210,8 @@ class KeyExchange(Exchange):
     def __init__(self, *place: Any, selector: Callable[[Any], Any], groups: KeyGroups) -> None:
         super().__init__(*place)
         self._selector = selector
-        self._route = _Route([buffer.values.append for buffer in self._buffers], groups)
-        self._timed = _Route([(buffer.values.append, buffer.times.append) for buffer in self._buffers], groups)
+        self._route = Route([buffer.values.append for buffer in self._buffers], groups)
+        self._timed = Route([(buffer.values.append, buffer.times.append) for buffer in self._buffers], groups)
 
     def push(self, values: Values, times: Times) -> None:
         selector = self._selector
@@ -223,7 +243,7 @@ class KeyExchange(Exchange):
         return error
 
 
-class _Route(dict[Any, Any]):
+class Route(dict[Any, Any]):
     """key -> what belongs to its target: one dict hit per record, and no arithmetic."""
 
     def __init__(self, targets: list[Any], groups: KeyGroups) -> None:
@@ -240,7 +260,7 @@ class _Route(dict[Any, Any]):
         return target
 
 
-def receive(batch: Values | TimedBatch, channel: Receiver) -> None:
+def receive(batch: Values | TimedBatch, channel: Channel) -> None:
     """The receiving end: hand a batch to its channel in the order in which it was written."""
     if type(batch) is list:
         channel.push(batch, None)
@@ -249,22 +269,26 @@ def receive(batch: Values | TimedBatch, channel: Receiver) -> None:
     if values or marks:
         channel.idle(False)
     done = 0
-    for position, watermark in marks:
+    for position, note in marks:
         if position > done:
             channel.push(values[done:position], None if times is None else times[done:position])
             done = position
-        channel.advance(watermark)
+        if isinstance(note, int):
+            channel.advance(note)
+        else:
+            assert channel.take is not None, "only windows are sent partial results"
+            channel.take(note)
     if done < len(values):
         channel.push(values[done:], None if times is None else times[done:])
     channel.idle(idle)
 
 
-def _pickled(batch: Values | TimedBatch, values: Values) -> bytes:
+def _pickled(batch: Values | TimedBatch, first: Any) -> bytes:
     """The batch, for plain values without the pickler's notes of what it has seen already: half of its time.
 
     They are judged by the first one. The others may be anything that is no cycle, which is how the pickler fails then.
     """
-    if values and _plain(values[0]):
+    if plain(first):
         out = io.BytesIO()
         pickler = pickle.Pickler(out, pickle.HIGHEST_PROTOCOL)
         pickler.fast = True
@@ -277,8 +301,9 @@ def _pickled(batch: Values | TimedBatch, values: Values) -> bytes:
     return pickle.dumps(batch, protocol=pickle.HIGHEST_PROTOCOL)
 
 
-def _plain(value: Any) -> bool:
-    return type(value) in _PLAIN or (type(value) is tuple and all(type(member) in _PLAIN for member in value))
+def plain(value: Any) -> bool:
+    """Whether it is of built-in types that nothing can change."""
+    return type(value) in _IMMUTABLE or (type(value) is tuple and all(type(member) in _IMMUTABLE for member in value))
 
 
 def _extend(buffer: _Buffer, values: Values, times: Times) -> None:
@@ -288,8 +313,14 @@ def _extend(buffer: _Buffer, values: Values, times: Times) -> None:
     buffer.values += values
 
 
-def _unpicklable(values: Values, error: Exception) -> Exception:
-    for value in values:
+def _unpicklable(buffer: _Buffer, error: Exception) -> Exception:
+    for _, note in buffer.marks:
+        if not isinstance(note, int):
+            error = SerializationError(
+                f"what a window's records were combined into cannot be sent to another slot: {error}. Use accumulators that "
+                f"can be pickled, or call pre_combine(False) on the windowed stream"
+            )
+    for value in buffer.values:
         try:
             pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
         except Exception as reason:  # noqa: BLE001  whatever a user's __reduce__ raises means the same here
@@ -298,32 +329,3 @@ def _unpicklable(values: Values, error: Exception) -> Exception:
                 f"Emit values that can be pickled"
             )
     return error
-
-
-def create_exchange(
-    edge: PlannedEdge,
-    upstream: PlannedOperator,
-    downstream: PlannedOperator,
-    slot: int,
-    send: Send,
-    selector: Callable[[Any], Any] | None,
-    partition: Callable[[Any, int], int] | None,
-    groups: KeyGroups,
-) -> Exchange:
-    """The sending end for an edge's partitioning."""
-    place = (edge, upstream, downstream, slot, send)
-    match edge.partitioning:
-        case Partitioning.KEY:
-            assert selector is not None
-            return KeyExchange(*place, selector=selector, groups=groups)
-        case Partitioning.CUSTOM:
-            assert selector is not None and partition is not None
-            return CustomExchange(*place, selector=selector, partition=partition)
-        case Partitioning.REBALANCE | Partitioning.RESCALE:
-            return RoundRobinExchange(*place)
-        case Partitioning.SHUFFLE:
-            return ShuffleExchange(*place)
-        case Partitioning.GLOBAL:
-            return GlobalExchange(*place)
-        case _:
-            return Exchange(*place)

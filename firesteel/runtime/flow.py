@@ -18,6 +18,12 @@ Values = list[Any]
 Times = list[Any] | None
 Push = Callable[[Values, Times], None]
 
+Partials = tuple[int, list[Any], list[Any], int]
+"""What records were combined into before they were sent: the start of their window, keys, a value for each key, and how many
+records it stands for. A record that is in several windows counts for the last one."""
+
+Take = Callable[[Partials], None]
+
 
 class Receiver(Protocol):
     """Takes what an operator gives out. Lists are shared between receivers: nobody changes one that was pushed."""
@@ -82,9 +88,9 @@ class Gate:
         self._is_idle = False
         self.watermark = MIN_WATERMARK
 
-    def channel(self, name: str, push: Push) -> Channel:
+    def channel(self, name: str, push: Push, take: Take | None = None) -> Channel:
         """A way in. The name finds its watermark again after a restore."""
-        self._channels[name] = channel = Channel(self, push)
+        self._channels[name] = channel = Channel(self, push, take)
         return channel
 
     def update(self) -> None:
@@ -116,11 +122,11 @@ class Gate:
 class Channel:
     """One way into an operator: a subtask of an edge's producer."""
 
-    __slots__ = ("_gate", "is_idle", "push", "watermark")
+    __slots__ = ("_gate", "is_idle", "push", "take", "watermark")
 
-    def __init__(self, gate: Gate, push: Push) -> None:
+    def __init__(self, gate: Gate, push: Push, take: Take | None) -> None:
         self._gate = gate
-        self.push = push
+        self.push, self.take = push, take
         self.watermark = MIN_WATERMARK
         self.is_idle = False
 

@@ -26,7 +26,7 @@ from firesteel.runtime.broadcast import BroadcastStates, broadcast_ports
 from firesteel.runtime.callables import method_of, resolve_selector
 from firesteel.runtime.context import FunctionContext
 from firesteel.runtime.failures import on_record
-from firesteel.runtime.flow import Emitter, Push, Times, Values
+from firesteel.runtime.flow import Emitter, Push, Take, Times, Values
 from firesteel.runtime.keyed_state import KeyedState
 from firesteel.runtime.process import ProcessLoop
 from firesteel.runtime.timers import Timers
@@ -42,6 +42,7 @@ class Operation:
     ports: Sequence[Push]
     advance: Callable[[int], None]
     idle: Callable[[bool], None]
+    take: Take | None = None  # of windows, for records that were combined before
 
 
 def compile_operator(

@@ -14,7 +14,8 @@ from firesteel.common.watermark_strategy import WatermarkGenerator
 from firesteel.graph.keys import KeyGroups
 from firesteel.graph.nodes import Map, Partitioning
 from firesteel.graph.plan import PlannedEdge, PlannedOperator
-from firesteel.runtime.exchange import BATCH_RECORDS, Exchange, create_exchange, receive
+from firesteel.runtime.edges import create_exchange
+from firesteel.runtime.exchange import BATCH_RECORDS, Exchange, receive
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.flow import MAX_WATERMARK, MIN_WATERMARK, Emitter, Gate
 from firesteel.runtime.timestamps import WATERMARK_RECORDS, Timestamper

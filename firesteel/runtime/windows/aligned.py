@@ -28,10 +28,11 @@ from firesteel.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from firesteel.datastream.window.windows import MAX_LONG_VALUE
+from firesteel.errors import UserCodeError
 from firesteel.graph import nodes
 from firesteel.runtime.callables import method_of
 from firesteel.runtime.failures import OperatorFailure, on_record
-from firesteel.runtime.flow import Times, Values
+from firesteel.runtime.flow import Partials, Times, Values
 from firesteel.runtime.process import Output
 from firesteel.runtime.timers import PUSH_RECORDS
 from firesteel.runtime.windows.operator import WindowOperator, check_times
@@ -79,10 +80,11 @@ class AlignedWindowOperator(WindowOperator):
         self._result: Callable[[Any], Any] | None = None  # None: what is kept is the result
         if isinstance(combine, AggregateFunction):
             add, create, self._result = combine.add, combine.create_accumulator, combine.get_result
+            self._merge: Callable[[Any, Any], Any] = combine.merge
             self._begin = lambda value: add(value, create())
             self._go_on = lambda accumulator, value: add(value, accumulator)
         else:
-            self._go_on = method_of(combine, ReduceFunction, "reduce")
+            self._merge = self._go_on = method_of(combine, ReduceFunction, "reduce")
         table = contents_table(self._kind, self._keyed.store)
         assert table is not None
         self._table, self._pane = table, table.pane
@@ -134,6 +136,25 @@ class AlignedWindowOperator(WindowOperator):
         except Exception as error:
             raise on_record(self._operator, value, error) from error
         push(out)
+
+    def take(self, partials: Partials) -> None:
+        """Merge what records of one window were combined into where they came from (precombining.py)."""
+        start, keys, values, count = partials
+        window = TimeWindow(start, start + self._size)
+        if self._lateness.is_window_late(window):
+            self._lateness.drop(count)
+            return
+        self._open[window] = None
+        self.timers.next_end = min(window.max_timestamp(), self.timers.next_end)
+        merge, pane, key = self._merge, self._pane(window), None
+        get, put = pane.get, pane.put
+        try:
+            for key, value in zip(keys, values, strict=True):
+                before = get(key)
+                put(key, value if before is None else _not_none(merge(before, value)))
+        except Exception as error:
+            doing = f"merging what belongs to {window} of the key {key!r:.200}"
+            raise OperatorFailure(self._operator, doing, error) from error
 
     def _windows(self, pane: int) -> list[Live]:
         """Of the windows that a pane's records belong to, those that are not over."""
@@ -207,3 +228,13 @@ class AlignedWindowOperator(WindowOperator):
             out.times.append(window[1] - 1)
         else:
             self._evaluation(key, window, [found], None, out)
+
+
+def _not_none(merged: Any) -> Any:
+    """A `merge` that is never called with other windows may be a stub, and a stub would lose records here."""
+    if merged is None:
+        raise UserCodeError(
+            "merge() returned None: it must return the accumulator of the inputs of both, or records would be lost. To do "
+            "without it, call pre_combine(False) on the windowed stream"
+        )
+    return merged

@@ -51,6 +51,10 @@ class Lateness:
         else:
             out.add(((self._tag, value),), time)
 
+    def drop(self, count: int) -> None:
+        """So many records that are too late, of which nothing is left to give out."""
+        self._dropped.inc(count)
+
     def is_cleanup(self, window: Any, time: int, event_time: bool) -> bool:
         return event_time == self._event_time and time == self.cleanup_time(window)
 

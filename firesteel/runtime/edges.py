@@ -1,0 +1,53 @@
+"""The sending end of each edge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.graph.keys import KeyGroups
+from firesteel.graph.nodes import Partitioning, Window
+from firesteel.graph.plan import PlannedEdge, PlannedOperator
+from firesteel.runtime.exchange import (
+    CustomExchange,
+    Exchange,
+    GlobalExchange,
+    KeyExchange,
+    RoundRobinExchange,
+    Send,
+    ShuffleExchange,
+)
+from firesteel.runtime.windows.precombining import CombiningExchange
+
+
+def create_exchange(
+    edge: PlannedEdge,
+    upstream: PlannedOperator,
+    downstream: PlannedOperator,
+    slot: int,
+    send: Send,
+    selector: Callable[[Any], Any] | None,
+    partition: Callable[[Any, int], int] | None,
+    groups: KeyGroups,
+    restored: bool = False,
+) -> Exchange:
+    """The sending end for an edge's partitioning, and for what is done with records behind it."""
+    place = (edge, upstream, downstream, slot, send)
+    match edge.partitioning:
+        case Partitioning.KEY:
+            assert selector is not None
+            kind = downstream.operator
+            if isinstance(kind, Window) and kind.pre_combine:
+                return CombiningExchange(*place, kind=kind, restored=restored, selector=selector, groups=groups)
+            return KeyExchange(*place, selector=selector, groups=groups)
+        case Partitioning.CUSTOM:
+            assert selector is not None and partition is not None
+            return CustomExchange(*place, selector=selector, partition=partition)
+        case Partitioning.REBALANCE | Partitioning.RESCALE:
+            return RoundRobinExchange(*place)
+        case Partitioning.SHUFFLE:
+            return ShuffleExchange(*place)
+        case Partitioning.GLOBAL:
+            return GlobalExchange(*place)
+        case _:
+            return Exchange(*place)

@@ -1,0 +1,236 @@
+"""Windows' records combined before they are sent: what goes to the subtask of a key is one value for many records.
+
+**Why nobody can tell.** A window takes records until its operator's watermark reaches its last timestamp. That watermark is
+a minimum over the operator's channels, so while *this* channel has not sent such a watermark, a record that it sends to the
+window is in time, and it does not matter when exactly it comes. So records may wait, combined, until just before the first
+watermark on this channel that reaches the end of their window, or until the level ends: nothing waits over a barrier.
+Records behind this channel's own watermark are sent as they are and in their place, since for them it does matter.
+
+Each window has its own partial result, and gets what a channel has for it in the order of the records. So functions only
+have to be associative, which they have to be for windows that merge, too.
+
+An operator's watermark can be ahead of a channel's after all: the channel was idle, or restored by a program that makes
+watermarks in another way. Then a partial result may come too late for its window like a record, and is dropped like it.
+That takes nothing but the number of records. It is known, and so is why windows with allowed lateness are not combined here
+(they fire for every record) and those that give late records out are not, either.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from math import gcd
+from typing import Any
+
+from firesteel.datastream.functions import AggregateFunction, ReduceFunction
+from firesteel.datastream.rolling import RollingField, RollingRecord
+from firesteel.datastream.window import TimeWindow
+from firesteel.graph import nodes
+from firesteel.runtime.callables import method_of
+from firesteel.runtime.exchange import BATCH_RECORDS, KeyExchange, Route, plain
+from firesteel.runtime.failures import on_record
+from firesteel.runtime.flow import MAX_WATERMARK, MIN_WATERMARK, Times, Values
+
+MAX_PARTIALS = 1 << 18
+"""How many wait at most, over all windows: some 50 MB of small ones."""
+
+Fold = Callable[[dict[Any, Any], Values, Any], int]
+"""Combines values, an iterator of them with their keys, into partial results; stops at a value of None and says where."""
+
+
+class _Waiting:
+    """What waits for one window."""
+
+    __slots__ = ("end", "partials", "records", "start")
+
+    def __init__(self, start: int, size: int) -> None:
+        self.start, self.end = start, start + size - 1
+        self.partials: dict[Any, Any] = {}  # key -> reduced value or accumulator
+        self.records = 0  # those of which this is the last window, so that each is counted once
+
+
+class CombiningExchange(KeyExchange):
+    """Records to the subtask that owns their key's group, combined with others of their key and window.
+
+    :param restored: the receivers may know a watermark of this channel that this object has never seen. Until it has sent
+        one of its own, it cannot tell which records are behind it.
+    """
+
+    def __init__(self, *place: Any, kind: nodes.Window, restored: bool, **routing: Any) -> None:
+        super().__init__(*place, **routing)
+        self._size, self._slide, self._offset = kind.assigner.size, kind.assigner.slide, kind.assigner.offset
+        self._grain = gcd(self._size, self._slide)  # a pane: a piece of time whose records belong to the same windows
+        self._fold = _folding(kind.combine)
+        self._restored = restored
+        self._waiting: dict[int, _Waiting] = {}  # by start
+        self._panes: dict[int, list[_Waiting]] = {}  # the last window first; none: records are sent as they are
+        self._next_end = MAX_WATERMARK
+        self._columns: list[tuple[Values, Values]] = [([], []) for _ in self._buffers]
+        appends = [(keys.append, values.append) for keys, values in self._columns]
+        self._targets_of = Route(appends, routing["groups"])
+
+    # ---- records
+
+    def push(self, values: Values, times: Times) -> None:
+        if times is None or None in times or (self._restored and self._watermark == MIN_WATERMARK):
+            super().push(values, times)  # where a timestamp is missing, the receiver says so
+            return
+        for pane, some, stamps in self._by_pane(values, times):
+            waiting = self._panes.get(pane)
+            if waiting is None:
+                waiting = self._panes[pane] = self._windows(pane)
+            if waiting:
+                self._combine(waiting, some, stamps)
+            else:
+                super().push(some, stamps)
+        if sum(len(each.partials) for each in self._waiting.values()) > MAX_PARTIALS:
+            self._send_on(MAX_WATERMARK)
+
+    def _by_pane(self, values: Values, times: list[int]) -> Iterator[tuple[int, Values, list[int]]]:
+        """Runs of records of one pane."""
+        offset, grain = self._offset, self._grain
+        low, high = min(times), max(times)
+        first = low - (low - offset) % grain
+        if high < first + grain:
+            yield first, values, times
+            return
+        panes = [time - (time - offset) % grain for time in times]
+        if self._size == self._slide:  # nothing connects two panes, so their records need no order among each other
+            parts: dict[int, tuple[Values, list[int]]] = {pane: ([], []) for pane in panes}
+            for pane, value, time in zip(panes, values, times, strict=True):
+                some, stamps = parts[pane]
+                some.append(value)
+                stamps.append(time)
+            yield from ((pane, *part) for pane, part in parts.items())
+            return
+        begin = 0
+        for end in range(1, len(panes) + 1):
+            if end == len(panes) or panes[end] != panes[begin]:
+                yield panes[begin], values[begin:end], times[begin:end]
+                begin = end
+
+    def _windows(self, pane: int) -> list[_Waiting]:
+        """The windows of a pane's records. None if one of them has ended for this channel, or if there are none."""
+        last = TimeWindow.get_window_start_with_offset(pane, self._offset, self._slide)
+        starts = range(last, pane - self._size, -self._slide)
+        if not starts or starts[-1] + self._size - 1 <= self._watermark:
+            return []
+        for start in starts:
+            if start not in self._waiting:
+                self._waiting[start] = _Waiting(start, self._size)
+        self._next_end = min(self._next_end, self._waiting[starts[-1]].end)
+        return [self._waiting[start] for start in starts]
+
+    def _combine(self, waiting: list[_Waiting], values: Values, times: list[int]) -> None:
+        rest: Any = iter(values)
+        count = 0
+        try:
+            keys = list(map(self._selector, rest))
+            for each in waiting:
+                rest = iter(values)
+                count = self._fold(each.partials, keys, rest)
+        except Exception as error:
+            value = values[len(values) - rest.__length_hint__() - 1]
+            raise on_record(self._downstream, value, self._explain(value, error)) from error
+        waiting[0].records += count
+        if count < len(values):  # a record of None empties windows, so it has to come after what is before it
+            self._send_on(MAX_WATERMARK)
+            super().push(values[count:], times[count:])
+
+    # ---- time
+
+    def advance(self, watermark: int) -> None:
+        if watermark > self._watermark:
+            if self._next_end <= watermark:
+                self._send_on(watermark)
+            self._panes.clear()
+        super().advance(watermark)
+
+    def idle(self, idle: bool) -> None:
+        if idle:  # others do not wait for this channel any more, so this is when its records are in time
+            self._send_on(MAX_WATERMARK)
+        super().idle(idle)
+
+    def flush(self) -> None:
+        self._send_on(MAX_WATERMARK)
+        super().flush()
+
+    def _send_on(self, watermark: int) -> None:
+        """What waits for windows that end with this watermark, or before it."""
+        self._panes.clear()
+        for start, waiting in sorted(self._waiting.items()):
+            if waiting.end > watermark:
+                break
+            self._send_window(waiting)
+            del self._waiting[start]
+        self._next_end = min((each.end for each in self._waiting.values()), default=MAX_WATERMARK)
+
+    def _send_window(self, waiting: _Waiting) -> None:
+        targets_of, key = self._targets_of, None
+        try:
+            for key, value in waiting.partials.items():
+                if value is not None:
+                    add_key, add_value = targets_of[key]
+                    add_key(key)
+                    add_value(value)
+        except Exception as error:
+            raise on_record(self._downstream, waiting.partials[key], error) from error
+        partials = sum(len(keys) for keys, _ in self._columns)
+        records = waiting.records
+        for target, buffer, (keys, values) in zip(self._targets, self._buffers, self._columns, strict=True):
+            for begin in range(0, len(keys), BATCH_RECORDS):
+                some = keys[begin : begin + BATCH_RECORDS]
+                mine = records * len(some) // partials  # as if all keys had as many; what is left goes to the last
+                records, partials = records - mine, partials - len(some)
+                buffer.note((waiting.start, some, values[begin : begin + BATCH_RECORDS], mine), len(some))
+                if buffer.full:
+                    self._close(target, buffer)
+            keys.clear()
+            values.clear()
+
+
+def _folding(combine: Any) -> Fold:
+    if isinstance(combine, AggregateFunction):
+        return _adding(combine)
+    return _reducing(combine)
+
+
+def _adding(combine: AggregateFunction) -> Fold:
+    add, create = combine.add, combine.create_accumulator
+
+    def fold(partials: dict[Any, Any], keys: Values, values: Any) -> int:
+        get = partials.get
+        for key, value in zip(keys, values, strict=True):
+            if value is None:
+                return len(keys) - int(values.__length_hint__()) - 1
+            before = get(key)
+            partials[key] = add(value, create() if before is None else before)
+        return len(keys)
+
+    return fold
+
+
+def _reducing(combine: Any) -> Fold:
+    reduce = method_of(combine, ReduceFunction, "reduce")
+    begin = _same if isinstance(combine, RollingField | RollingRecord) else _own
+
+    def fold(partials: dict[Any, Any], keys: Values, values: Any) -> int:
+        get = partials.get
+        for key, value in zip(keys, values, strict=True):
+            if value is None:
+                return len(keys) - int(values.__length_hint__()) - 1
+            before = get(key)
+            partials[key] = begin(value) if before is None else reduce(before, value)
+        return len(keys)
+
+    return fold
+
+
+def _same(value: Any) -> Any:
+    """For functions that leave what they are given as it is."""
+    return value
+
+
+def _own(value: Any) -> Any:
+    """For others: they may change the reduction so far, and the record in its place may be in others' hands here."""
+    return value if plain(value) else pickle.loads(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))

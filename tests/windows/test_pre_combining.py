@@ -1,0 +1,299 @@
+"""Combining records before they are sent changes no result, whatever the stream, its channels and where it is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from firesteel.common import Configuration, Time, WatermarkGenerator, WatermarkStrategy
+from firesteel.coordinator.engine import EpochOrder, EpochResult
+from firesteel.datastream import (
+    AggregateFunction,
+    DataStream,
+    KeyedStream,
+    OutputTag,
+    ReduceFunction,
+    StreamExecutionEnvironment,
+    WindowFunction,
+)
+from firesteel.datastream.window import (
+    CountEvictor,
+    CountTrigger,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
+from firesteel.errors import FiresteelError, GraphError
+from firesteel.graph.nodes import Window
+from firesteel.runtime import exchange
+from firesteel.runtime.windows import aligned, precombining
+from firesteel.testing import GraphHarness
+from firesteel.testing.engine import LocalEngine
+from tests.support.partitioned import Partitioned
+from tests.windows.cases import ASSIGNERS, Case, Mean, ms
+from tests.windows.driving import expect
+
+MARK = "mark"
+
+
+class Marked(WatermarkGenerator):
+    """Watermarks where the stream says so: records (MARK, watermark, 0)."""
+
+    def on_event(self, event: Any, event_timestamp: int, output: Any) -> None:
+        if event[0] == MARK:
+            output.emit_watermark(event[1])
+
+    def on_periodic_emit(self, output: Any) -> None:
+        pass
+
+
+class Joined(ReduceFunction):
+    """Associative, and that is all: the order of a channel's records shows."""
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        return value1[0], value1[1] + value2[1]
+
+
+class Texts(AggregateFunction):
+    """A list that is changed in place, in the order of the records."""
+
+    def create_accumulator(self) -> list[Any]:
+        return []
+
+    def add(self, value: Any, accumulator: list[Any]) -> list[Any]:
+        accumulator.append(value[1])
+        return accumulator
+
+    def get_result(self, accumulator: list[Any]) -> Any:
+        return "", "".join(accumulator)
+
+    def merge(self, acc_a: list[Any], acc_b: list[Any]) -> list[Any]:
+        acc_a.extend(acc_b)
+        return acc_a
+
+
+class Named(WindowFunction[Any, Any, Any, Any]):
+    def apply(self, key: Any, window: Any, inputs: Any) -> Iterator[Any]:
+        yield key, repr(window), *inputs
+
+
+FUNCTIONS = ("reduce", "reduce and apply", "aggregate")
+ALIGNED = ("tumbling", "tumbling+3", "sliding", "sliding-1", "gaps")
+
+
+def build(stream: DataStream, assigner: str, function: str) -> DataStream:
+    windowed = stream.key_by(lambda record: record[0]).window(ASSIGNERS[assigner].engine)
+    if function == "aggregate":
+        return windowed.aggregate(Texts(), Named()).uid("windows")
+    return windowed.reduce(Joined(), Named() if "apply" in function else None).uid("windows")
+
+
+def environment(parallelism: int, combining: bool) -> StreamExecutionEnvironment:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    env.get_config().set_window_pre_combining(combining)
+    return env
+
+
+def run(
+    partitions: dict[str, list[Any]],
+    assigner: str,
+    function: str,
+    combining: bool,
+    parallelism: int = 2,
+    sizes: list[int] | None = None,
+    fail_at: tuple[int, ...] = (),
+) -> tuple[list[Any], int, int]:
+    """Results, late records, and how many records went into the operator."""
+    env = environment(parallelism, combining)
+    strategy = WatermarkStrategy.for_generator(Marked).with_timestamp_assigner(lambda record, _: record[2])
+    read = env.from_source(Partitioned(partitions), strategy, "partitions")
+    records = read.filter(lambda record: record[0] != MARK).map(lambda record: (record[0], f"{record[1]},"))
+    stream = build(records, assigner, function)
+    with GraphHarness(env, collect=stream, epoch_records=sizes or [3], fail_at=fail_at) as harness:
+        received = counting(harness._engine)
+        harness.run()
+        dropped = harness.metrics().get("windows", {}).get("numLateRecordsDropped", 0)
+        return sorted(harness.results(stream)), dropped, sum(received)
+
+
+def counting(engine: LocalEngine) -> list[int]:
+    """How many records each epoch gives to the operator."""
+    received: list[int] = []
+    run_epoch = engine.run_epoch
+
+    def counted(order: EpochOrder) -> EpochResult:
+        result = run_epoch(order)
+        received.append(sum(report["records"].get("windows", (0, 0))[0] for report in result.reports))
+        return result
+
+    engine.run_epoch = counted  # type: ignore[method-assign]
+    return received
+
+
+times = st.integers(0, 40)
+records = st.tuples(st.sampled_from("abc"), st.integers(0, 9), times)
+marks = st.tuples(st.just(MARK), st.integers(-5, 45), st.just(0))
+streams = st.lists(st.one_of(records, records, records, marks), max_size=20)
+QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("assigner", ALIGNED)
+@settings(QUICK, max_examples=25)
+@given(
+    partitions=st.lists(streams, min_size=1, max_size=3),
+    sizes=st.lists(st.integers(0, 9), min_size=1, max_size=3).filter(any),
+    fail_at=st.sets(st.integers(1, 6), max_size=2),
+    most=st.sampled_from([1, 3, 1000]),
+)
+def test_nothing_changes(
+    assigner: str, function: str, partitions: list[list[Any]], sizes: list[int], fail_at: set[int], most: int
+) -> None:
+    given = {str(number): records for number, records in enumerate(partitions)}
+    plain = run(given, assigner, function, False, sizes=sizes, fail_at=tuple(fail_at))
+    with mock.patch.object(precombining, "MAX_PARTIALS", most):
+        combined = run(given, assigner, function, True, sizes=sizes, fail_at=tuple(fail_at))
+    assert combined == plain
+
+
+@pytest.mark.parametrize("assigner", ALIGNED)
+@settings(QUICK, max_examples=40)
+@given(stream=streams, sizes=st.lists(st.integers(1, 9), min_size=1, max_size=3))
+def test_one_channel_gives_what_the_oracle_says(assigner: str, stream: list[Any], sizes: list[int]) -> None:
+    script = [("watermark", record[1]) if record[0] == MARK else ("record", record) for record in stream]
+    expected = expect(Case(assigner, function="aggregate and apply"), script, [""])
+    env = environment(1, True)
+    strategy = WatermarkStrategy.for_generator(Marked).with_timestamp_assigner(lambda record, _: record[2])
+    read = env.from_source(Partitioned({"only": stream}), strategy, "partition")
+    windowed = read.filter(lambda record: record[0] != MARK).key_by(lambda record: record[0])
+    means = windowed.window(ASSIGNERS[assigner].engine).pre_combine()
+    found = means.aggregate(Mean(), Named()).uid("windows")
+    with GraphHarness(env, collect=found, epoch_records=sizes) as harness:
+        harness.run()
+        assert sorted(harness.results(found)) == sorted(value for value, _ in expected.out)
+        assert harness.metrics().get("windows", {}).get("numLateRecordsDropped", 0) == expected.dropped
+
+
+class Stub(Texts):
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        raise NotImplementedError
+
+
+class Opened(Texts):
+    def open(self, runtime_context: Any) -> None:
+        pass
+
+
+class Forgetful(Texts):
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        acc_a.extend(acc_b)
+
+
+def keyed(*records: Any, parallelism: int = 1) -> KeyedStream:
+    env = environment(parallelism, True)
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: 1)
+    return env.from_collection(list(records)).assign_timestamps_and_watermarks(strategy).key_by(lambda record: "a")
+
+
+TUMBLING, SLIDING = TumblingEventTimeWindows.of(Time.seconds(1)), SlidingEventTimeWindows.of(ms(10), ms(5))
+
+REFUSED: list[tuple[Callable[[KeyedStream], Any], str]] = [
+    (lambda s: s.window(TUMBLING).pre_combine().evictor(CountEvictor.of(1)).reduce(max), "evictor"),
+    (lambda s: s.window(TUMBLING).pre_combine().apply(Named()), "need all records"),
+    (lambda s: s.window(TUMBLING).pre_combine().aggregate(Stub()), "does not look at both accumulators"),
+    (lambda s: s.window(TUMBLING).pre_combine().aggregate(Opened()), "has open"),
+    (lambda s: s.window(TUMBLING).pre_combine().trigger(CountTrigger.of(2)).reduce(max), "CountTrigger"),
+    (lambda s: s.window(TUMBLING).pre_combine().allowed_lateness(1).reduce(max), "allowed lateness"),
+    (lambda s: s.window(TUMBLING).pre_combine().side_output_late_data(OutputTag("late")).reduce(max), "late"),
+    (lambda s: s.window(EventTimeSessionWindows.with_gap(ms(5))).pre_combine().reduce(max), "neither tumbling nor"),
+    (lambda s: s.count_window(5).pre_combine().reduce(max), "neither tumbling nor"),
+    (lambda s: s.window(TUMBLING).pre_combine("yes"), "True or False"),
+]
+
+
+@pytest.mark.parametrize(("describe", "reason"), REFUSED)
+def test_what_cannot_be_combined_is_refused_with_the_reason(describe: Any, reason: str) -> None:
+    with pytest.raises(GraphError, match=reason):
+        describe(keyed())
+
+
+def decision(stream: DataStream) -> bool | None:
+    stream.print()
+    plan = stream.get_execution_environment().plan()
+    return next(each.operator.pre_combine for each in plan.operators if isinstance(each.operator, Window))
+
+
+def test_it_is_on_where_it_can_be_and_off_by_setting_or_by_stream() -> None:
+    assert decision(keyed().window(TUMBLING).sum(1)) is True
+    assert decision(keyed().window(SLIDING).aggregate(Texts())) is True
+    assert decision(keyed().window(TUMBLING).aggregate(Stub())) is False
+    assert decision(keyed().window(TUMBLING).pre_combine(False).sum(1)) is False
+    off = keyed()
+    off.get_execution_environment().configure(Configuration().set_string("firesteel.window.pre-combine", "false"))
+    assert decision(off.window(TUMBLING).sum(1)) is False
+
+
+def results(stream: DataStream) -> list[Any]:
+    with GraphHarness(stream.get_execution_environment(), collect=stream) as harness:
+        return harness.run().results(stream)
+
+
+@pytest.mark.parametrize("combining", [True, False])
+def test_a_record_of_none_empties_its_window_in_its_place(combining: bool) -> None:
+    stream = keyed(1, 2, None, 5, 6).window(TUMBLING).pre_combine(combining).reduce(lambda a, b: a + b)
+    assert results(stream) == [11]
+
+
+def test_a_function_may_change_the_reduction_so_far_and_no_record_of_others() -> None:
+    def extend(a: list[int], b: list[int]) -> list[int]:
+        a += b
+        return a
+
+    stream = keyed([1], [2], [3])
+    other = stream.map(lambda record: list(record))
+    reduced = stream.window(TUMBLING).pre_combine().reduce(extend)
+    with GraphHarness(stream.get_execution_environment(), collect=[reduced, other], epoch_records=2) as harness:
+        harness.run()
+        assert harness.results(reduced) == [[1, 2, 3]]
+        assert harness.results(other) == [[1], [2], [3]]
+
+
+def test_merge_that_returns_nothing_is_an_error_and_loses_nothing() -> None:
+    stream = keyed(("a", "1"), ("a", "2")).window(TUMBLING).aggregate(Forgetful())
+    with (
+        pytest.raises(FiresteelError, match=r"merge\(\) returned None"),
+        GraphHarness(stream.get_execution_environment(), collect=stream, epoch_records=1) as harness,
+    ):
+        harness.run()
+
+
+def test_accumulators_that_cannot_be_sent_say_what_to_do() -> None:
+    class Unpicklable(Texts):
+        def create_accumulator(self) -> list[Any]:
+            return [lambda: 0]
+
+    stream = keyed(("a", "1")).window(TUMBLING).aggregate(Unpicklable())
+    with pytest.raises(FiresteelError, match=r"pre_combine\(False\)"):
+        results(stream)
+
+
+def test_what_is_sent_are_partial_results_in_batches_of_their_own_size() -> None:
+    env = environment(2, True)
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: 5)
+    numbers = env.from_collection(list(range(2000))).assign_timestamps_and_watermarks(strategy)
+    stream = numbers.map(lambda n: (n % 50, 1)).key_by(lambda r: r[0]).window(TUMBLING).sum(1).uid("windows")
+    with (
+        mock.patch.object(exchange, "BATCH_RECORDS", 10),
+        mock.patch.object(precombining, "BATCH_RECORDS", 10),
+        mock.patch.object(aligned.AlignedWindowOperator, "push", side_effect=AssertionError),
+        GraphHarness(env, collect=stream) as harness,
+    ):
+        received = counting(harness._engine)
+        harness.run()
+        assert sorted(harness.results(stream)) == [(n, 40) for n in range(50)]
+        assert sum(received) == 2000
