@@ -28,6 +28,10 @@ class RollingField(ReduceFunction):
         field = self._field
         return with_field(value1, field, self._combine(field_of(value1, field), field_of(value2, field)))
 
+    def of_tuples(self, length: int) -> Callable[[Any, Any], Any]:
+        """`reduce` for tuples of that length and nothing else: for loops that know what they have."""
+        return self._of_tuples[length]
+
 
 class _OfTuples(dict[int, Callable[[Any, Any], Any]]):
     """A tuple's length -> a function that combines two of that length, written out field by field: three times as fast as

@@ -7,7 +7,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from firesteel.common import Configuration, Time, WatermarkGenerator, WatermarkStrategy
@@ -144,13 +144,16 @@ QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("assigner", ALIGNED)
-@settings(QUICK, max_examples=25)
+@settings(QUICK, max_examples=30)
 @given(
     partitions=st.lists(streams, min_size=1, max_size=3),
     sizes=st.lists(st.integers(0, 9), min_size=1, max_size=3).filter(any),
     fail_at=st.sets(st.integers(1, 6), max_size=2),
     most=st.sampled_from([1, 3, 1000]),
 )
+@example(
+    partitions=[[(MARK, 1, 0), ("a", 0, 0)], [], [(MARK, 1, 0), ("a", 1, 0)]], sizes=[2], fail_at=set(), most=1000
+)  # late for the first of its windows, and behind a record that waits for the others
 def test_nothing_changes(
     assigner: str, function: str, partitions: list[list[Any]], sizes: list[int], fail_at: set[int], most: int
 ) -> None:

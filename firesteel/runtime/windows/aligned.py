@@ -146,12 +146,13 @@ class AlignedWindowOperator(WindowOperator):
             return
         self._open[window] = None
         self.timers.next_end = min(window.max_timestamp(), self.timers.next_end)
-        merge, pane, key = self._merge, self._pane(window), None
-        get, put = pane.get, pane.put
+        merge, keyed, key = self._merge, self._keyed, None
+        read, write, _ = self._pane(window).bind(keyed)
         try:
             for key, value in zip(keys, values, strict=True):
-                before = get(key)
-                put(key, value if before is None else _not_none(merge(before, value)))
+                keyed.key = key
+                before = read()
+                write(value if before is None else _not_none(merge(before, value)))
         except Exception as error:
             doing = f"merging what belongs to {window} of the key {key!r:.200}"
             raise OperatorFailure(self._operator, doing, error) from error

@@ -37,6 +37,8 @@ MAX_PARTIALS = 1 << 18
 Fold = Callable[[dict[Any, Any], Values, Any], int]
 """Combines values, an iterator of them with their keys, into partial results; stops at a value of None and says where."""
 
+Reduce = Callable[[Any, Any], Any]
+
 
 class _Waiting:
     """What waits for one window."""
@@ -60,7 +62,9 @@ class CombiningExchange(KeyExchange):
         super().__init__(*place, **routing)
         self._size, self._slide, self._offset = kind.assigner.size, kind.assigner.slide, kind.assigner.offset
         self._grain = gcd(self._size, self._slide)  # a pane: a piece of time whose records belong to the same windows
-        self._fold = _folding(kind.combine)
+        self._folding = (
+            _Adding(kind.combine) if isinstance(kind.combine, AggregateFunction) else _reducing(kind.combine)
+        )
         self._restored = restored
         self._waiting: dict[int, _Waiting] = {}  # by start
         self._panes: dict[int, list[_Waiting]] = {}  # the last window first; none: records are sent as they are
@@ -82,6 +86,9 @@ class CombiningExchange(KeyExchange):
             if waiting:
                 self._combine(waiting, some, stamps)
             else:
+                starts = self._starts(pane)
+                if starts:  # what waits for one of their windows came before them
+                    self._send_on(starts[0] + self._size - 1)
                 super().push(some, stamps)
         if sum(len(each.partials) for each in self._waiting.values()) > MAX_PARTIALS:
             self._send_on(MAX_WATERMARK)
@@ -109,10 +116,14 @@ class CombiningExchange(KeyExchange):
                 yield panes[begin], values[begin:end], times[begin:end]
                 begin = end
 
+    def _starts(self, pane: int) -> range:
+        """Of the windows that a pane's records belong to, the last one first."""
+        last = TimeWindow.get_window_start_with_offset(pane, self._offset, self._slide)
+        return range(last, pane - self._size, -self._slide)
+
     def _windows(self, pane: int) -> list[_Waiting]:
         """The windows of a pane's records. None if one of them has ended for this channel, or if there are none."""
-        last = TimeWindow.get_window_start_with_offset(pane, self._offset, self._slide)
-        starts = range(last, pane - self._size, -self._slide)
+        starts = self._starts(pane)
         if not starts or starts[-1] + self._size - 1 <= self._watermark:
             return []
         for start in starts:
@@ -126,9 +137,10 @@ class CombiningExchange(KeyExchange):
         count = 0
         try:
             keys = list(map(self._selector, rest))
+            fold = self._folding.of(values)
             for each in waiting:
                 rest = iter(values)
-                count = self._fold(each.partials, keys, rest)
+                count = fold(each.partials, keys, rest)
         except Exception as error:
             value = values[len(values) - rest.__length_hint__() - 1]
             raise on_record(self._downstream, value, self._explain(value, error)) from error
@@ -189,41 +201,80 @@ class CombiningExchange(KeyExchange):
             values.clear()
 
 
-def _folding(combine: Any) -> Fold:
-    if isinstance(combine, AggregateFunction):
-        return _adding(combine)
-    return _reducing(combine)
+class _Adding:
+    """With an AggregateFunction."""
+
+    def __init__(self, combine: AggregateFunction) -> None:
+        add, create = combine.add, combine.create_accumulator
+
+        def fold(partials: dict[Any, Any], keys: Values, values: Any) -> int:
+            get = partials.get
+            for key, value in zip(keys, values, strict=True):
+                if value is None:
+                    return len(keys) - int(values.__length_hint__()) - 1
+                before = get(key)
+                partials[key] = add(value, create() if before is None else before)
+            return len(keys)
+
+        self._fold: Fold = fold
+
+    def of(self, values: Values) -> Fold:
+        """What combines these."""
+        return self._fold
 
 
-def _adding(combine: AggregateFunction) -> Fold:
-    add, create = combine.add, combine.create_accumulator
+class _Reducing:
+    """With a ReduceFunction, or a function.
 
-    def fold(partials: dict[Any, Any], keys: Values, values: Any) -> int:
-        get = partials.get
-        for key, value in zip(keys, values, strict=True):
-            if value is None:
-                return len(keys) - int(values.__length_hint__()) - 1
-            before = get(key)
-            partials[key] = add(value, create() if before is None else before)
-        return len(keys)
+    :param begin: makes the first reduction of a record.
+    """
 
-    return fold
+    def __init__(self, reduce: Reduce, begin: Callable[[Any], Any]) -> None:
+        def fold(partials: dict[Any, Any], keys: Values, values: Any) -> int:
+            get = partials.get
+            for key, value in zip(keys, values, strict=True):
+                if value is None:
+                    return len(keys) - int(values.__length_hint__()) - 1
+                before = get(key)
+                partials[key] = begin(value) if before is None else reduce(before, value)
+            return len(keys)
+
+        self._fold: Fold = fold
+
+    def of(self, values: Values) -> Fold:
+        """What combines these."""
+        return self._fold
 
 
-def _reducing(combine: Any) -> Fold:
-    reduce = method_of(combine, ReduceFunction, "reduce")
-    begin = _same if isinstance(combine, RollingField | RollingRecord) else _own
+class _Rolling(_Reducing):
+    """With a library function, which has a shorter way for a stream of tuples of one length."""
 
-    def fold(partials: dict[Any, Any], keys: Values, values: Any) -> int:
-        get = partials.get
-        for key, value in zip(keys, values, strict=True):
-            if value is None:
-                return len(keys) - int(values.__length_hint__()) - 1
-            before = get(key)
-            partials[key] = begin(value) if before is None else reduce(before, value)
-        return len(keys)
+    def __init__(self, combine: RollingField) -> None:
+        super().__init__(combine.reduce, _same)
+        self._combine = combine
+        self._lengths: set[int] = set()
+        self._short: Fold | None = None
 
-    return fold
+    def of(self, values: Values) -> Fold:
+        if self._short is None and self._lengths:
+            return self._fold  # there was another kind of record, and is in partial results
+        if set(map(type, values)) == {tuple}:
+            self._lengths.update(map(len, values))
+            if len(self._lengths) == 1:
+                if self._short is None:
+                    self._short = _Reducing(self._combine.of_tuples(*self._lengths), _same).of(values)
+                return self._short
+        self._lengths.add(-1)
+        self._short = None
+        return self._fold
+
+
+def _reducing(combine: Any) -> _Reducing:
+    if isinstance(combine, RollingField):
+        return _Rolling(combine)
+    return _Reducing(
+        method_of(combine, ReduceFunction, "reduce"), _same if isinstance(combine, RollingRecord) else _own
+    )
 
 
 def _same(value: Any) -> Any:
