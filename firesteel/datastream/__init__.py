@@ -35,11 +35,14 @@ from firesteel.datastream.functions import (
     AllWindowFunction,
     BroadcastProcessFunction,
     CoFlatMapFunction,
+    CoGroupFunction,
     CoMapFunction,
     CoProcessFunction,
     FilterFunction,
+    FlatJoinFunction,
     FlatMapFunction,
     Function,
+    JoinFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -57,6 +60,7 @@ from firesteel.datastream.functions import (
     SourceFunction,
     WindowFunction,
 )
+from firesteel.datastream.join_functions import TaggedUnion
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
 from firesteel.datastream.state import (
@@ -115,6 +119,7 @@ __all__ = [
     "CheckpointingMode",
     "CloseableIterator",
     "CoFlatMapFunction",
+    "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "ConnectedStreams",
@@ -126,6 +131,7 @@ __all__ = [
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "FsStateBackend",
     "Function",
@@ -135,6 +141,7 @@ __all__ = [
     "GlobalWindow",
     "HashMapStateBackend",
     "JobManagerCheckpointStorage",
+    "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -171,6 +178,7 @@ __all__ = [
     "StateBackend",
     "StateTtlConfig",
     "StreamExecutionEnvironment",
+    "TaggedUnion",
     "TimeCharacteristic",
     "TimeDomain",
     "TimeWindow",

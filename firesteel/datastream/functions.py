@@ -12,7 +12,12 @@ from firesteel.datastream.broadcast_functions import (
     KeyedBroadcastProcessFunction,
     KeyedStateFunction,
 )
-from firesteel.datastream.join_functions import ProcessJoinFunction
+from firesteel.datastream.join_functions import (
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+    ProcessJoinFunction,
+)
 from firesteel.datastream.process_functions import (
     CoProcessFunction,
     KeyedCoProcessFunction,
@@ -34,11 +39,14 @@ __all__ = [
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CoFlatMapFunction",
+    "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
+    "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",

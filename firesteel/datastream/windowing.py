@@ -14,6 +14,7 @@ from firesteel.datastream.window import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
+from firesteel.datastream.window_join import CoGroupedStreams
 from firesteel.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from firesteel.errors import GraphError
 
@@ -37,6 +38,21 @@ class WindowOperations:
     def time_window_all(self, size: Any, slide: Any = None) -> AllWindowedStream:
         """Flink 1.x. Today: `window_all(TumblingEventTimeWindows.of(size))` and its kin."""
         return self.window_all(_timed(self, size, slide))
+
+    def join(self, other_stream: DataStream) -> CoGroupedStreams:
+        """Pairs of records with the same key in the same window: `join(other).where(key).equal_to(key).window(assigner)
+        .apply(function)`."""
+        return self._with("join", other_stream, pairs=True)
+
+    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+        """All records of both streams with the same key in the same window, for one call: `co_group(other).where(key)
+        .equal_to(key).window(assigner).apply(function)`."""
+        return self._with("co_group", other_stream, pairs=False)
+
+    def _with(self, method: str, other_stream: DataStream, pairs: bool) -> CoGroupedStreams:
+        stream: DataStream = self  # type: ignore[assignment]
+        stream._check_other(method, other_stream)
+        return CoGroupedStreams(stream, other_stream, pairs)
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> Any:
         """Only keyed streams have windows of each key."""
