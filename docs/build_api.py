@@ -17,6 +17,7 @@ MODULES = (
     "firesteel.datastream.connectors",
     "firesteel.datastream.connectors.base",
     "firesteel.datastream.connectors.kafka",
+    "firesteel.datastream.connectors.jdbc",
     "firesteel.common",
     "firesteel.metrics",
     "firesteel.testing",

@@ -36,6 +36,7 @@ class JdbcConnectionOptions:
         return self.connection_check_timeout_seconds
 
     def address(self) -> Address:
+        """Where the server is, taken from the URL."""
         return parse_url(self.url)
 
     class JdbcConnectionOptionsBuilder:
@@ -95,10 +96,12 @@ class JdbcExecutionOptions:
 
     @staticmethod
     def defaults() -> JdbcExecutionOptions:
+        """What holds where nothing is said."""
         return JdbcExecutionOptions()
 
     @staticmethod
     def builder() -> JdbcExecutionOptions.Builder:
+        """Begins with the defaults."""
         return JdbcExecutionOptions.Builder()
 
     class Builder:
@@ -139,10 +142,12 @@ class JdbcExactlyOnceOptions:
 
     @staticmethod
     def defaults() -> JdbcExactlyOnceOptions:
+        """What holds where nothing is said."""
         return JdbcExactlyOnceOptions()
 
     @staticmethod
     def builder() -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
+        """Begins with the defaults."""
         return JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder()
 
     class JDBCExactlyOnceOptionsBuilder:
