@@ -62,7 +62,8 @@ class MySql(Dialect):
     def connect(
         self, address: Address, user: str | None, password: str | None, application: str, lock_timeout_s: int
     ) -> Connection:
-        timeout, tls = 10, {}
+        timeout: int = 10
+        tls: dict[str, Any] = {}  # as the server likes, without looking at its certificate
         for key, value in address.properties.items():
             if key in ("user", "password"):
                 user, password = (value, password) if key == "user" else (user, value)
@@ -70,8 +71,10 @@ class MySql(Dialect):
                 timeout = max(1, int(value) // 1000)
             elif key in ("sslCa", "serverSslCert"):
                 tls = {"ssl_ca": value, "ssl_verify_cert": True, "ssl_verify_identity": True}
+            elif key == "sslMode" and value.lower() in ("disable", "disabled"):
+                tls = {"ssl_disabled": True}
             else:
-                known = "connectTimeout, password, serverSslCert, sslCa, user"
+                known = "connectTimeout, password, serverSslCert, sslCa, sslMode=disable, user"
                 raise ConfigurationError(f"the address {address} has a property {key!r}; known are {known}")
         return self._pymysql.connect(
             host=address.host, port=address.port, database=address.database, user=user, password=password or "",

@@ -181,7 +181,13 @@ class MariaDbServer(DatabaseServer):
 
     def connect(self, database: str, user: str = USER, password: str = PASSWORD) -> Any:
         return pymysql.connect(
-            host="127.0.0.1", port=self.port, database=database, user=user, password=password, autocommit=True
+            host="127.0.0.1",
+            port=self.port,
+            database=database,
+            user=user,
+            password=password,
+            autocommit=True,
+            ssl_disabled=True,
         )
 
     def _create(self, connection: Any, name: str) -> None:
@@ -206,7 +212,8 @@ class Database:
 
     @property
     def url(self) -> str:
-        return f"jdbc:{self.kind}://127.0.0.1:{self.server.port}/{self.name}"
+        mode = "sslmode" if self.kind == "postgresql" else "sslMode"
+        return f"jdbc:{self.kind}://127.0.0.1:{self.server.port}/{self.name}?{mode}=disable"
 
     def options(self, patience_s: int = 30, password: str = PASSWORD) -> JdbcConnectionOptions:
         builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(self.url).with_user_name(USER)
