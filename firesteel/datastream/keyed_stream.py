@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from firesteel.common.typeinfo import TypeInformation
-from firesteel.datastream import rolling
 from firesteel.datastream.connected_streams import ConnectedStreams
 from firesteel.datastream.data_stream import DataStream
+from firesteel.datastream.field_aggregates import FieldAggregates
 from firesteel.datastream.fields import Field, check_field
 from firesteel.datastream.functions import (
     KeyedProcessFunction,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from firesteel.datastream.environment import StreamExecutionEnvironment
 
 
-class KeyedStream(KeyedWindowOperations, DataStream):
+class KeyedStream(KeyedWindowOperations, FieldAggregates, DataStream):
     """A stream whose records are brought together by key; its functions have keyed state."""
 
     def __init__(
@@ -58,28 +58,6 @@ class KeyedStream(KeyedWindowOperations, DataStream):
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
         """The running reduction of each key: one update for each input."""
         return self._then(Reduce(check_function(func, ReduceFunction, "reduce")), "Keyed Reduce", self._type)
-
-    # ---- running aggregates of one field, which is given by position or name
-
-    def sum(self, position_to_sum: Field = 0) -> DataStream:
-        """The key's first record with the running sum of the field."""
-        return self._roll("sum", rolling.rolling_sum, position_to_sum)
-
-    def min(self, position_to_min: Field = 0) -> DataStream:
-        """The key's first record with the smallest value of the field so far."""
-        return self._roll("min", rolling.rolling_min, position_to_min)
-
-    def max(self, position_to_max: Field = 0) -> DataStream:
-        """The key's first record with the largest value of the field so far."""
-        return self._roll("max", rolling.rolling_max, position_to_max)
-
-    def min_by(self, position_to_min_by: Field = 0) -> DataStream:
-        """The key's record with the smallest value of the field so far; the first of equals."""
-        return self._roll("min_by", rolling.rolling_min_by, position_to_min_by)
-
-    def max_by(self, position_to_max_by: Field = 0) -> DataStream:
-        """The key's record with the largest value of the field so far; the first of equals."""
-        return self._roll("max_by", rolling.rolling_max_by, position_to_max_by)
 
     def _roll(self, method: str, aggregate: Callable[[Field], ReduceFunction], field: Field) -> DataStream:
         return self.reduce(aggregate(check_field(method, field, self._type)))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from firesteel.common.typeinfo import TypeInformation, Types
-from firesteel.datastream import rolling
+from firesteel.datastream.field_aggregates import FieldAggregates
 from firesteel.datastream.fields import Field, check_field
 from firesteel.datastream.functions import (
     AggregateFunction,
@@ -36,7 +36,7 @@ Self = TypeVar("Self", bound="Windowing")
 ReduceLike = Callable[[Any, Any], Any] | ReduceFunction
 
 
-class Windowing:
+class Windowing(FieldAggregates):
     """What windowed streams with and without keys have in common.
 
     As in PyFlink its methods change it: `windowed.trigger(...)` is about this very stream.
@@ -149,28 +149,6 @@ class Windowing:
                 f"process() of {self._what} takes a {self._process_kind.__name__}, not {process_window_function!r:.200}"
             )
         return self._then(None, process_window_function, output_type)
-
-    # ---- aggregates of one field, which is given by position or name
-
-    def sum(self, position_to_sum: Field = 0) -> DataStream:
-        """A window's first record with the sum of the field."""
-        return self._roll("sum", rolling.rolling_sum, position_to_sum)
-
-    def min(self, position_to_min: Field = 0) -> DataStream:
-        """A window's first record with the smallest value of the field."""
-        return self._roll("min", rolling.rolling_min, position_to_min)
-
-    def max(self, position_to_max: Field = 0) -> DataStream:
-        """A window's first record with the largest value of the field."""
-        return self._roll("max", rolling.rolling_max, position_to_max)
-
-    def min_by(self, position_to_min_by: Field = 0) -> DataStream:
-        """The record with the smallest value of the field; the first of equals."""
-        return self._roll("min_by", rolling.rolling_min_by, position_to_min_by)
-
-    def max_by(self, position_to_max_by: Field = 0) -> DataStream:
-        """The record with the largest value of the field; the first of equals."""
-        return self._roll("max_by", rolling.rolling_max_by, position_to_max_by)
 
     def _roll(self, method: str, aggregate: Callable[[Field], ReduceFunction], field: Field) -> DataStream:
         return self.reduce(aggregate(check_field(method, field, self._keyed_stream._type)))

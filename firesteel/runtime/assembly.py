@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import chain
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from firesteel.common.conform import conformer
-from firesteel.common.storage import MemoryStorage, Storage, open_storage
 from firesteel.common.typecheck import checker
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.base import Json, ReaderContext, SinkWriter, SourceReader
@@ -28,12 +24,13 @@ from firesteel.runtime.exchange import Exchange, Send
 from firesteel.runtime.failures import OperatorFailure, on_record
 from firesteel.runtime.flow import Channel, Emitter, Gate, Partials, Push, Receiver, Times, Values
 from firesteel.runtime.interval_join import IntervalJoiner
-from firesteel.runtime.keyed_state import KeyedState, wall_clock
+from firesteel.runtime.keyed_state import KeyedState
 from firesteel.runtime.operator_state import OperatorState
 from firesteel.runtime.operators import Operation, compile_operator
 from firesteel.runtime.participants import Participant, takes_part
+from firesteel.runtime.place import SlotPlace
 from firesteel.runtime.restoring import redistribute_operator_state
-from firesteel.runtime.snapshots import FileHandle, KeyedStore
+from firesteel.runtime.snapshots import KeyedStore
 from firesteel.runtime.timers import Timers, UnkeyedTimerService
 from firesteel.runtime.timestamps import Timestamper
 from firesteel.runtime.windows.aligned import AlignedWindowOperator
@@ -42,42 +39,12 @@ from firesteel.runtime.windows.operator import WindowOperator
 from firesteel.state.files import UNION, StateFile
 from firesteel.state.hashmap import HashMapStore
 from firesteel.state.operator import OperatorListTable
-from firesteel.state.origin import Origin
 from firesteel.state.store import NO_GROUP, Store
 
 TIME = "/time"
 """The table of an operator's watermarks, which belong to its subtask and to no key."""
 SPLITS = "/splits"
 """The table of a source's watermarks that belong to its splits, and go with them to whichever subtask reads them."""
-
-
-@dataclass(frozen=True)
-class SlotPlace:
-    """Which slot of which job this is."""
-
-    job_id: str
-    slot: int
-    incarnation: int
-    attempt: int
-    directory: str  # the job's checkpoint directory, a path or URI
-    restore: tuple[FileHandle, ...] = ()  # state files, oldest first
-    origin: Origin | None = None  # the checkpoint they are of
-    main_classes: bytes = b""  # see graph.shipping
-    parameters: dict[str, str] = field(default_factory=dict)  # the job's, for functions
-    checkpointing: bool = True  # if not, nobody needs to know what changed
-    max_state_size: int | None = None  # state goes to the driver's memory, and comes from there inside the handles
-    now: Callable[[], int] = wall_clock
-    on_restored: Callable[[int], None] | None = None  # told how large each state file was that has been read
-
-    @cached_property
-    def storage(self) -> Storage:
-        """Where its state files are."""
-        if self.max_state_size is None:
-            return open_storage(self.directory)
-        memory = MemoryStorage()
-        for handle in chain(self.restore, *(self.origin.chains if self.origin is not None else ())):
-            memory.replace(handle["file"], base64.b64decode(handle["data"]))
-        return memory
 
 
 @dataclass(frozen=True)

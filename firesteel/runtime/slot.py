@@ -25,9 +25,9 @@ from typing import Any
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.graph.shipping import install_main_classes, unpack_plan
-from firesteel.runtime.assembly import SlotPlace
 from firesteel.runtime.failures import describe
 from firesteel.runtime.output import ForwardedStream
+from firesteel.runtime.place import SlotPlace
 from firesteel.runtime.task import LevelOrder, SlotTask
 from firesteel.runtime.wire import BATCH, FrameReader, FrameWriter, Messages, authenticate
 from firesteel.state.origin import Origin

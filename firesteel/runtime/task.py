@@ -17,11 +17,12 @@ from firesteel.common.crashpoints import crash_point
 from firesteel.connectors.base import Aside, Json, Timestamped
 from firesteel.errors import FiresteelError, SideOutputError, SlotLostError
 from firesteel.graph.plan import JobPlan
-from firesteel.runtime.assembly import Assembly, Reading, SlotPlace
+from firesteel.runtime.assembly import Assembly, Reading
 from firesteel.runtime.exchange import receive
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.flow import MAX_WATERMARK, Times, Values
 from firesteel.runtime.participants import Barriers
+from firesteel.runtime.place import SlotPlace
 from firesteel.runtime.snapshots import Snapshots, Tell
 from firesteel.runtime.split_watermarks import WHOLE
 from firesteel.runtime.timestamps import Timestamper

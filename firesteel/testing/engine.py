@@ -10,8 +10,9 @@ from typing import Any
 from firesteel.coordinator.engine import Deployment, EpochOrder, EpochResult, SlotMessage
 from firesteel.graph.plan import JobPlan
 from firesteel.graph.shipping import pack_plan, unpack_plan
-from firesteel.runtime.assembly import Assembly, SlotPlace
+from firesteel.runtime.assembly import Assembly
 from firesteel.runtime.keyed_state import wall_clock
+from firesteel.runtime.place import SlotPlace
 from firesteel.runtime.task import LevelOrder, SlotTask
 from firesteel.runtime.wire import COLLECTED, DRIVER, ROW, target_of
 from firesteel.testing.recording import WatchedAssembly

@@ -13,9 +13,9 @@ from firesteel.datastream.data_stream import DataStream
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.errors import CheckpointError, StateError
 from firesteel.graph.shipping import unpack_plan
-from firesteel.runtime.assembly import SlotPlace
 from firesteel.runtime.flow import MAX_WATERMARK, Receiver
 from firesteel.runtime.keyed_state import KeyedState
+from firesteel.runtime.place import SlotPlace
 from firesteel.runtime.task import LevelOrder, SlotTask
 from firesteel.state.origin import Origin
 from firesteel.testing.inspection import ANY, Timer, empty_state_of, state_of, timers_of
