@@ -11,7 +11,8 @@ import sys
 import time
 
 from bench.figures import save, table
-from bench.parts import FULL, PARTS, QUICK
+from bench.part import FULL, QUICK
+from bench.parts import PARTS
 from bench.programs import ROOT, ProgramError
 
 

@@ -1,0 +1,47 @@
+"""The `windows` part: sums of 10 s windows, plain and combined before the shuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from bench.figures import Figure
+from bench.part import Part
+from bench.programs import run
+from bench.windows import PER_KEY, WINDOW_MS
+
+HOW = ("process", "plain", "combined")
+
+
+class Windows(Part):
+    """Windows against a keyed function over the same stream, and against Spark's aggregation."""
+
+    name = "windows"
+
+    def repeat(self, repetition: int) -> None:
+        size = self.size
+        if repetition >= size.slow_repetitions:
+            return
+        rates = {how: run("bench.windows", how, size.states, size.events.keys) for how in HOW}
+        for how, answer in rates.items():
+            self.keep(how, answer)
+        self.keep("ratio", {how: rates[how]["per_s"] / rates["process"]["per_s"] for how in HOW})
+        self.keep("gain", {"gain": rates["combined"]["per_s"] / rates["plain"]["per_s"]})
+        self.keep("spark", run("bench.peers.spark_windows", size.states, size.events.keys))
+
+    def figures(self) -> Iterator[Figure]:
+        yield self.median("windows: keyed function, same stream", "process", "per_s", "records/s")
+        yield self.median("windows: plain", "plain", "per_s", "records/s")
+        yield self.median("windows: pre-combined", "combined", "per_s", "records/s")
+        yield self.median("windows: Spark SQL window()", "spark", "per_s", "records/s")
+        plain, gain = self.samples("ratio", "plain"), self.samples("gain", "gain")
+        yield Figure("windows: plain / keyed function", median(plain), "", 0.6, samples=plain)
+        yield Figure("windows: pre-combined / plain", median(gain), "", 1.5, samples=gain)
+
+    def notes(self) -> Iterator[str]:
+        yield (
+            f"Windows: {self.size.states:,} records, {self.size.events.keys:,} keys, sums of {WINDOW_MS // 1000} s tumbling "
+            f"windows with about {PER_KEY} records of a key, a checkpoint every second; every sum compared with Arrow's. The "
+            "keyed function has the same source and watermarks. Spark SQL aggregates in the JVM, where no Python touches a "
+            "record; micro-batches of a quarter of the records, the first one dropped. Other Python engines are not measured."
+        )
