@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from firesteel.connectors.base import Committer, Json
-from firesteel.connectors.jdbc_dialect import Connection
 from firesteel.connectors.jdbc_session import Session
 from firesteel.errors import SinkError
 
@@ -35,9 +34,10 @@ class JdbcCommitter(Committer):
                 f"is not committed yet. Run the job once more as it was, until it has made a checkpoint, and change it then"
             )
 
-    def _attempt(self, work: Callable[[Connection], None], doing: str) -> None:
+    def _attempt(self, work: Callable[[], None]) -> None:
+        """One attempt to commit a checkpoint, and what its failure means."""
         try:
-            self._session.run(work, doing, retries=RETRIES)
+            work()
         except Exception as error:
             self._failed += 1
             transient = isinstance(error, SinkError) and error.transient

@@ -19,7 +19,7 @@ from typing import Any
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.connectors.base import CommitterContext, Json, WriterContext
-from firesteel.connectors.jdbc_committing import JdbcCommitter
+from firesteel.connectors.jdbc_committing import RETRIES, JdbcCommitter
 from firesteel.connectors.jdbc_dialect import Connection
 from firesteel.connectors.jdbc_session import Session
 from firesteel.connectors.jdbc_statement import Parameters, Statement
@@ -64,8 +64,11 @@ class LocalTransactionCommitter(JdbcCommitter):
 
     def commit_checkpoint(self, checkpoint: int, committables: Sequence[Json]) -> None:
         self._check(committables)
+        doing = f"committing checkpoint {checkpoint}"
         self._attempt(
-            lambda connection: self._commit(connection, checkpoint, committables), f"committing checkpoint {checkpoint}"
+            lambda: self._session.run(
+                lambda connection: self._commit(connection, checkpoint, committables), doing, retries=RETRIES
+            )
         )
         self._logs.sent(log["log"] for log in committables)
 

@@ -18,6 +18,7 @@ import pickle
 import secrets
 import tempfile
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from firesteel.common.crashpoints import crash_point
@@ -125,11 +126,21 @@ class PreparedCommitter(JdbcCommitter):
 
     def commit(self, committables: Sequence[Json]) -> None:
         self._check(committables)
+        self._attempt(lambda: self._commit_all(committables))
+
+    def _commit_all(self, committables: Sequence[Json]) -> None:
+        # One that cannot be committed must not keep the locks of the others: try all, then complain.
+        problems: list[FiresteelError] = []
         for committable in committables:
             name = TransactionName(self._owner, committable["transaction"])
             crash_point("jdbc-before-commit")
-            self._attempt(lambda connection, name=name: self._commit(connection, name), f"committing {name}")  # type: ignore[misc]
+            try:
+                self._session.run(partial(self._commit, name=name), f"committing {name}", retries=RETRIES)
+            except FiresteelError as problem:
+                problems.append(problem)
             crash_point("jdbc-after-commit")
+        if problems:
+            raise next((problem for problem in problems if not getattr(problem, "transient", False)), problems[0])
 
     def _commit(self, connection: Connection, name: TransactionName) -> None:
         if self._session.dialect.commit_prepared(connection, name):
@@ -140,13 +151,13 @@ class PreparedCommitter(JdbcCommitter):
             raise SinkError(
                 f"sink {self._uid!r}: {self._session.dialect.name} has no prepared transaction {name}, and it was never "
                 f"committed: somebody rolled it back, or the server lost it. Its rows are missing. Start the job from an older "
-                f"checkpoint, or go on without them with --allow-non-restored-state"
+                f"checkpoint, which computes them again, and what came after them"
             )
 
     def abort(self, committables: Sequence[Json]) -> None:
         for committable in committables:
             name = TransactionName(self._owner, committable["transaction"])
-            self._session.run(lambda connection, name=name: self._roll_back(connection, name), f"rolling back {name}")  # type: ignore[misc]
+            self._session.run(partial(self._roll_back, name=name), f"rolling back {name}", retries=RETRIES)
 
     def _roll_back(self, connection: Connection, name: TransactionName) -> None:
         self._session.dialect.roll_back_prepared(connection, name)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
 from collections import Counter
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -81,6 +83,37 @@ def test_fields_go_by_name_where_there_are_names_and_by_position_otherwise(numbe
     writing.flush()
     assert sorted(numbers.run("SELECT n, name FROM numbers")) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
     writing.close()
+
+
+def test_values_of_all_kinds_arrive_as_they_are(database: Database) -> None:
+    binary = "BYTEA" if database.kind == "postgresql" else "BLOB"
+    database.run(
+        f"CREATE TABLE kinds (a BIGINT, b DOUBLE PRECISION, c DECIMAL(20, 5), d VARCHAR(50), e {binary}, f DATE, g TIME, h "
+        f"TIMESTAMP(6) NULL, i BOOLEAN)"
+    )
+    moment = datetime.datetime(2024, 2, 29, 12, 34, 56, 789012)
+    text = 'it\'s 100% \\ "?" \u00e9\U0001f600\n'
+    row = (
+        2**53 + 1,
+        0.1,
+        Decimal("123456789012345.67890"),
+        text,
+        b"\x00\xff'%s",
+        moment.date(),
+        datetime.time(1),
+        moment,
+        True,
+    )
+    kinds = Types.ROW([
+        Types.LONG(), Types.DOUBLE(), Types.BIG_DEC(), Types.STRING(), Types.PRIMITIVE_ARRAY(Types.BYTE()), Types.SQL_DATE(),
+        Types.SQL_TIME(), Types.SQL_TIMESTAMP(), Types.BOOLEAN(),
+    ])  # fmt: skip
+    writing = writer(JdbcSink.sink(f"INSERT INTO kinds VALUES ({', '.join('?' * 9)})", kinds, database.options()))
+    writing.write([row, (None,) * 9])
+    writing.flush()
+    writing.close()
+    assert database.run("SELECT a, b, c, d, e, f, h, i FROM kinds WHERE a IS NOT NULL") == [(*row[:6], *row[7:])]
+    assert database.run("SELECT COUNT(*) FROM kinds WHERE d IS NULL AND h IS NULL") == [(1,)]
 
 
 def test_an_upsert_makes_it_as_good_as_once(numbers: Database) -> None:

@@ -224,7 +224,7 @@ def test_a_damaged_log_is_an_error_and_nothing_of_it_is_written(database: Databa
 
 def test_a_prepared_transaction_that_somebody_rolled_back_is_an_error(database: Database, tmp_path: Path) -> None:
     halves = Halves(database, tmp_path, PREPARED)
-    committables = halves.written(1)
+    committables = halves.written(1) + halves.written(2, subtask=1)
     name = TransactionName(TransactionName.owner_of("job", "table"), committables[0]["transaction"])
     if database.kind == "postgresql":
         database.run(f"ROLLBACK PREPARED '{name}'")
@@ -236,6 +236,7 @@ def test_a_prepared_transaction_that_somebody_rolled_back_is_an_error(database: 
     ):
         committer.commit_checkpoint(1, committables)
     assert not committer.retried
+    assert database.numbers() == [2]  # the others are not held up
 
 
 def test_transactions_that_change_nothing_are_committed_too(database: Database, tmp_path: Path) -> None:

@@ -188,10 +188,11 @@ class MariaDbServer(DatabaseServer):
             password=password,
             autocommit=True,
             ssl_disabled=True,
+            charset="utf8mb4",
         )
 
     def _create(self, connection: Any, name: str) -> None:
-        connection.query(f"CREATE DATABASE {name}")
+        connection.query(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
 
     def in_doubt(self) -> list[str]:
         connection = self.connect(self._first)
