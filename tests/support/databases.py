@@ -46,8 +46,12 @@ class DatabaseServer(ABC):
         if self.user is not None:
             account = pwd.getpwnam(self.user)
             os.chown(self.directory, account.pw_uid, account.pw_gid)
-        self._initialize()
-        self.start()
+        try:
+            self._initialize()
+            self.start()
+        except BaseException:
+            self.close()
+            raise
 
     @abstractmethod
     def _initialize(self) -> None: ...
@@ -110,7 +114,7 @@ class DatabaseServer(ABC):
     def _create(self, connection: Any, name: str) -> None: ...
 
     def close(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
+        if self._process is not None:
             self.stop(self.crash)
         shutil.rmtree(self.directory, ignore_errors=True)
 
