@@ -303,7 +303,7 @@ def _pickled(batch: Values | TimedBatch, first: Any) -> bytes:
 
 def plain(value: Any) -> bool:
     """Whether it is of built-in types that nothing can change."""
-    return type(value) in _IMMUTABLE or (type(value) is tuple and all(type(member) in _IMMUTABLE for member in value))
+    return type(value) in _IMMUTABLE or (type(value) is tuple and _IMMUTABLE.issuperset(map(type, value)))
 
 
 def _extend(buffer: _Buffer, values: Values, times: Times) -> None:

@@ -57,6 +57,18 @@ def test_windows_count_compare_and_rank(local: Runner) -> None:
     assert of("percentiles> bob", lines) == ["percentiles> bob in minute 0: p75 80 ms, p99 80 ms"]
 
 
+def test_visits_are_sessions_and_pages_are_ranked(local: Runner) -> None:
+    lines = local.run("visits.py")
+    visits = ["ann: home-cart-home in 3 min", "ann: help-cart in 1 min", "bob: home-help in 7 min"]
+    assert sorted(of("visit>", lines)) == sorted(f"visit> {line}" for line in visits)
+    assert of("top", lines) == [
+        "top> until minute 10: [('home', 3), ('cart', 1)]",
+        "top> until minute 50: [('cart', 1), ('help', 1)]",
+    ]
+    assert of("slowest", lines) == ["slowest of five> ('ann', 'help', 90, 45)"]
+    assert of("average", lines) == ["average of three> 30.0"]
+
+
 def test_sensor_alert_compares_readings_of_one_sensor_only(local: Runner) -> None:
     assert local.run("sensor_alert.py") == ["oven went from 24.5 to 61.0"]
 
