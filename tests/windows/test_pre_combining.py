@@ -150,16 +150,27 @@ QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     sizes=st.lists(st.integers(0, 9), min_size=1, max_size=3).filter(any),
     fail_at=st.sets(st.integers(1, 6), max_size=2),
     most=st.sampled_from([1, 3, 1000]),
+    worth=st.sampled_from([0, 0, 1.5]),
 )
 @example(
-    partitions=[[(MARK, 1, 0), ("a", 0, 0)], [], [(MARK, 1, 0), ("a", 1, 0)]], sizes=[2], fail_at=set(), most=1000
+    partitions=[[(MARK, 1, 0), ("a", 0, 0)], [], [(MARK, 1, 0), ("a", 1, 0)]],
+    sizes=[2],
+    fail_at=set(),
+    most=1000,
+    worth=0,
 )  # late for the first of its windows, and behind a record that waits for the others
 def test_nothing_changes(
-    assigner: str, function: str, partitions: list[list[Any]], sizes: list[int], fail_at: set[int], most: int
+    assigner: str,
+    function: str,
+    partitions: list[list[Any]],
+    sizes: list[int],
+    fail_at: set[int],
+    most: int,
+    worth: float,
 ) -> None:
     given = {str(number): records for number, records in enumerate(partitions)}
     plain = run(given, assigner, function, False, sizes=sizes, fail_at=tuple(fail_at))
-    with mock.patch.object(precombining, "MAX_PARTIALS", most):
+    with mock.patch.object(precombining, "MAX_PARTIALS", most), mock.patch.object(precombining, "WORTH", worth):
         combined = run(given, assigner, function, True, sizes=sizes, fail_at=tuple(fail_at))
     assert combined == plain
 
@@ -176,7 +187,7 @@ def test_one_channel_gives_what_the_oracle_says(assigner: str, stream: list[Any]
     windowed = read.filter(lambda record: record[0] != MARK).key_by(lambda record: record[0])
     means = windowed.window(ASSIGNERS[assigner].engine).pre_combine()
     found = means.aggregate(Mean(), Named()).uid("windows")
-    with GraphHarness(env, collect=found, epoch_records=sizes) as harness:
+    with mock.patch.object(precombining, "WORTH", 0), GraphHarness(env, collect=found, epoch_records=sizes) as harness:
         harness.run()
         assert sorted(harness.results(found)) == sorted(value for value, _ in expected.out)
         assert harness.metrics().get("windows", {}).get("numLateRecordsDropped", 0) == expected.dropped
@@ -269,6 +280,7 @@ def test_a_function_may_change_the_reduction_so_far_and_no_record_of_others() ->
 def test_merge_that_returns_nothing_is_an_error_and_loses_nothing() -> None:
     stream = keyed(("a", "1"), ("a", "2")).window(TUMBLING).aggregate(Forgetful())
     with (
+        mock.patch.object(precombining, "WORTH", 0),
         pytest.raises(FiresteelError, match=r"merge\(\) returned None"),
         GraphHarness(stream.get_execution_environment(), collect=stream, epoch_records=1) as harness,
     ):
@@ -300,3 +312,17 @@ def test_what_is_sent_are_partial_results_in_batches_of_their_own_size() -> None
         harness.run()
         assert sorted(harness.results(stream)) == [(n, 40) for n in range(50)]
         assert sum(received) == 2000
+
+
+def test_where_keys_do_not_repeat_records_are_sent_as_they_are() -> None:
+    env = environment(1, True)
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: 5)
+    numbers = env.from_collection(list(range(40))).assign_timestamps_and_watermarks(strategy)
+    stream = numbers.map(lambda n: (n, 1)).key_by(lambda r: r[0]).window(TUMBLING).sum(1)
+    with (
+        mock.patch.object(aligned.AlignedWindowOperator, "take", autospec=True) as take,
+        GraphHarness(env, collect=stream, epoch_records=10) as harness,
+    ):
+        take.side_effect = lambda operator, partials: operator.push(partials[2], [5] * len(partials[2]))
+        assert sorted(harness.run().results(stream)) == [(n, 1) for n in range(40)]
+        assert take.call_count == 1

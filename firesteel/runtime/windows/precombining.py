@@ -34,6 +34,12 @@ from firesteel.runtime.flow import MAX_WATERMARK, MIN_WATERMARK, Times, Values
 MAX_PARTIALS = 1 << 18
 """How many wait at most, over all windows: some 50 MB of small ones."""
 
+WORTH = 1.5
+"""So many records for a partial result, at least, or it is not worth it: a partial result costs more than a record."""
+
+PAUSE = 15
+"""For how many epochs records are sent as they are after one in which it was not. Results are the same either way."""
+
 Fold = Callable[[dict[Any, Any], Values, Any], int]
 """Combines values, an iterator of them with their keys, into partial results; stops at a value of None and says where."""
 
@@ -66,6 +72,7 @@ class CombiningExchange(KeyExchange):
             _Adding(kind.combine) if isinstance(kind.combine, AggregateFunction) else _reducing(kind.combine)
         )
         self._restored = restored
+        self._records = self._partials = self._pause = 0
         self._waiting: dict[int, _Waiting] = {}  # by start
         self._panes: dict[int, list[_Waiting]] = {}  # the last window first; none: records are sent as they are
         self._next_end = MAX_WATERMARK
@@ -76,7 +83,8 @@ class CombiningExchange(KeyExchange):
     # ---- records
 
     def push(self, values: Values, times: Times) -> None:
-        if times is None or None in times or (self._restored and self._watermark == MIN_WATERMARK):
+        unsure = self._restored and self._watermark == MIN_WATERMARK
+        if self._pause or unsure or times is None or None in times:
             super().push(values, times)  # where a timestamp is missing, the receiver says so
             return
         for pane, some, stamps in self._by_pane(values, times):
@@ -166,6 +174,10 @@ class CombiningExchange(KeyExchange):
     def flush(self) -> None:
         self._send_on(MAX_WATERMARK)
         super().flush()
+        self._pause = max(0, self._pause - 1)
+        if self._records < WORTH * self._partials:
+            self._pause = PAUSE
+        self._records = self._partials = 0
 
     def _send_on(self, watermark: int) -> None:
         """What waits for windows that end with this watermark, or before it."""
@@ -189,6 +201,7 @@ class CombiningExchange(KeyExchange):
             raise on_record(self._downstream, waiting.partials[key], error) from error
         partials = sum(len(keys) for keys, _ in self._columns)
         records = waiting.records
+        self._records, self._partials = self._records + records, self._partials + partials
         for target, buffer, (keys, values) in zip(self._targets, self._buffers, self._columns, strict=True):
             for begin in range(0, len(keys), BATCH_RECORDS):
                 some = keys[begin : begin + BATCH_RECORDS]
