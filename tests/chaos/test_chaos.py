@@ -20,6 +20,14 @@ ELSEWHERE = {
     "kafka-after-flush",
     "kafka-before-first-commit",
     "kafka-after-commits",
+    "jdbc-before-batch-commit",  # and these with database servers, in tests/connectors/test_jdbc_killed.py
+    "jdbc-after-batch-commit",
+    "jdbc-rows-written",
+    "jdbc-before-prepare",
+    "jdbc-after-prepare",
+    "jdbc-token-locked",
+    "jdbc-before-commit",
+    "jdbc-after-commit",
 }
 
 
