@@ -225,7 +225,7 @@ def test_a_message_is_given_with_all_there_is_to_it(kafka: KafkaBroker, topic: T
     source = builder(kafka, name).set_bounded(LATEST).build()
     planned = source.create_enumerator(EnumeratorContext("numbers", 1)).plan(10).ranges[0][0]
     chunks = list(source.create_reader(ReaderContext("job", "numbers", 1, 0, 1)).read(planned))
-    assert chunks == [Timestamped(["value"], [1234])], "a message without a value is left out"
+    assert chunks == [Timestamped(["value"], [1234], f"{name}-0")], "a message without a value is left out"
 
 
 def test_records_that_are_gone_fail_the_job_with_the_numbers(kafka: KafkaBroker, topic: Topic) -> None:
