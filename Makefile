@@ -40,8 +40,13 @@ demo: $(VENV)/.run
 	@$(BIN)/python -m demo
 
 test: lint $(VENV)/flink build/kafka servers
-	@printf '\n==> pytest\n'
-	@$(PYTEST) $(UNIT) $(REST)
+	@printf '\n==> pytest, in two halves at the same time\n'
+	@mkdir -p build
+	@$(PYTEST) $(UNIT) >build/unit.log 2>&1 & unit=$$!; \
+	$(PYTEST) $(REST); rest=$$?; \
+	wait $$unit; unit=$$?; \
+	printf '\n==> the half without Spark\n'; cat build/unit.log; \
+	exit $$((rest > unit ? rest : unit))
 
 lint: $(VENV)/.dev
 	$(call step,ruff check,$(BIN)/ruff check --extend-exclude $(VENV))
