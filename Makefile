@@ -42,7 +42,7 @@ demo: $(VENV)/.run
 test: lint $(VENV)/flink build/kafka servers
 	@printf '\n==> pytest, in two halves at the same time\n'
 	@mkdir -p build
-	@$(PYTEST) $(UNIT) >build/unit.log 2>&1 & unit=$$!; \
+	@$(PYTEST) $(UNIT) >build/unit.log 2>&1 & unit=$$!; trap 'kill $$unit; exit 130' INT TERM; \
 	$(PYTEST) $(REST); rest=$$?; \
 	wait $$unit; unit=$$?; \
 	printf '\n==> the half without Spark\n'; cat build/unit.log; \
