@@ -266,25 +266,25 @@ class SinkWriter(ABC):
         """
 
 
-class Committer(ABC):
-    """The driver's half of a transactional sink. Every method may be called again with the same arguments."""
+class NumberedCommitter(ABC):
+    """The driver's half of a transactional sink that has to know which checkpoint it commits; most are a `Committer`.
+
+    Every method may be called again with the same arguments.
+    """
 
     retried: bool = True
     """Whether a commit that failed is tried again at once, and without end. If not, the job fails with its error, and
     restarts as its restart strategy says; recovery then commits again."""
 
+    @abstractmethod
     def commit_checkpoint(self, checkpoint: int, committables: Sequence[Json]) -> None:
-        """Commit what this checkpoint recorded: a hook for committers to which the number matters."""
-        self.commit(committables)
+        """Make visible what this checkpoint recorded. Already visible counts as success; raise on anything else: it will be
+        tried again."""
 
     def check(self, committables: Sequence[Json]) -> None:  # noqa: B027  an optional hook
         """Raise if these cannot be committed any more. Called just before the checkpoint that holds them is completed: it is
         not then, and the job rolls back. Afterwards it would be too late.
         """
-
-    @abstractmethod
-    def commit(self, committables: Sequence[Json]) -> None:
-        """Make these visible. Already visible counts as success; raise on anything else: it will be tried again."""
 
     @abstractmethod
     def abort(self, committables: Sequence[Json]) -> None:
@@ -298,6 +298,17 @@ class Committer(ABC):
         """Release connections."""
 
 
+class Committer(NumberedCommitter):
+    """The driver's half of a transactional sink. Every method may be called again with the same arguments."""
+
+    def commit_checkpoint(self, checkpoint: int, committables: Sequence[Json]) -> None:
+        self.commit(committables)
+
+    @abstractmethod
+    def commit(self, committables: Sequence[Json]) -> None:
+        """Make these visible. Already visible counts as success; raise on anything else: it will be tried again."""
+
+
 class Sink(ABC):
     """A description of where records go; pickled to slots, so it holds no connection."""
 
@@ -308,7 +319,7 @@ class Sink(ABC):
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter: ...
 
-    def create_committer(self, context: CommitterContext) -> Committer | None:
+    def create_committer(self, context: CommitterContext) -> NumberedCommitter | None:
         """None: the sink is not transactional, its output leaves with each epoch."""
         return None
 

@@ -25,6 +25,7 @@ from firesteel.connectors.base import (
     Committer,
     CommitterContext,
     Json,
+    NumberedCommitter,
     PrepareContext,
     Sink,
     SinkWriter,
@@ -113,7 +114,7 @@ class ForeachSink(DataFrameSink):
         super().__init__(schema)
         self.function = function
 
-    def create_committer(self, context: CommitterContext) -> Committer:
+    def create_committer(self, context: CommitterContext) -> NumberedCommitter:
         assert self.directory is not None and self.spark is not None
         return ForeachCommitter(self.directory, context, self.function, self.schema, self.spark)
 
@@ -178,7 +179,7 @@ class ParquetWriter(SinkWriter):
             _unlink(self._path)
 
 
-class PartsCommitter(Committer):
+class PartsCommitter(NumberedCommitter):
     """The files of one directory: which of them nobody needs any more."""
 
     def __init__(self, directory: str, context: CommitterContext) -> None:
@@ -218,7 +219,7 @@ class PartsCommitter(Committer):
 _COMMITTED = ".committed.parquet"
 
 
-class ResultCommitter(PartsCommitter):
+class ResultCommitter(PartsCommitter, Committer):
     """Renames, so that a file is either one of the results or swept."""
 
     def commit(self, committables: Sequence[Json]) -> None:
@@ -258,9 +259,6 @@ class ForeachCommitter(PartsCommitter):
 
         self._spark.run(f"foreach_dataframe {self._context.uid}, checkpoint {checkpoint}", call)
         self._done.update(committable["file"] for committable in committables)
-
-    def commit(self, committables: Sequence[Json]) -> None:
-        raise NotImplementedError("the checkpoint's number is needed")
 
 
 def _check_columns(directory: str, columns: pyarrow.Schema, uid: str) -> None:

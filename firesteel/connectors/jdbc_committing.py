@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from firesteel.connectors.base import Committer, Json
+from firesteel.connectors.base import Json, NumberedCommitter
 from firesteel.connectors.jdbc_session import Session
 from firesteel.errors import SinkError
 
@@ -12,7 +12,7 @@ RETRIES = 3
 """At once, before anybody is told: a connection that is stale, a transaction whose slot's connection is just being closed."""
 
 
-class JdbcCommitter(Committer):
+class JdbcCommitter(NumberedCommitter):
     """A committer with a session.
 
     What passes by itself, a server that is down, is waited for, without end unless there is a limit. What does not, a

@@ -91,9 +91,6 @@ class LocalTransactionCommitter(JdbcCommitter):
         for log in logs:
             yield from read_log(self._storage, log["log"], log["size"])
 
-    def commit(self, committables: Sequence[Json]) -> None:
-        raise NotImplementedError("the checkpoint's number is needed")
-
     def abort(self, committables: Sequence[Json]) -> None:
         self._logs.delete(log["log"] for log in committables)
 

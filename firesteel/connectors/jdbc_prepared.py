@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any
 
 from firesteel.common.crashpoints import crash_point
-from firesteel.connectors.base import CommitterContext, Json, SinkWriter, WriterContext
+from firesteel.connectors.base import Committer, CommitterContext, Json, SinkWriter, WriterContext
 from firesteel.connectors.jdbc_committing import RETRIES, JdbcCommitter
 from firesteel.connectors.jdbc_dialect import Connection, TransactionName
 from firesteel.connectors.jdbc_options import JdbcExecutionOptions
@@ -114,7 +114,7 @@ class _Aside:
         self._file.close()
 
 
-class PreparedCommitter(JdbcCommitter):
+class PreparedCommitter(JdbcCommitter, Committer):
     """Commits and rolls back what slots prepared."""
 
     kind = "transaction"

@@ -6,7 +6,14 @@ import logging
 from typing import Any
 
 from firesteel.common.typeinfo import RowTypeInfo
-from firesteel.connectors.base import Committer, CommitterContext, PrepareContext, Sink, SinkWriter, WriterContext
+from firesteel.connectors.base import (
+    CommitterContext,
+    NumberedCommitter,
+    PrepareContext,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
 from firesteel.connectors.guarantee import DeliveryGuarantee
 from firesteel.connectors.jdbc_batches import BatchWriter
 from firesteel.connectors.jdbc_dialect import Connection, TransactionName
@@ -96,7 +103,7 @@ class JdbcSink(Sink):
             return PreparingWriter(session, tokens, self._statement, self._execution, context)
         return RowLogWriter(context, self._statement)
 
-    def create_committer(self, context: CommitterContext) -> Committer | None:
+    def create_committer(self, context: CommitterContext) -> NumberedCommitter | None:
         exactly_once = self._exactly_once
         if exactly_once is None:
             return None

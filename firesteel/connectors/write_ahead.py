@@ -22,7 +22,7 @@ from typing import Any
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.common.storage import Storage
-from firesteel.connectors.base import Committer, CommitterContext, Json, Sink, SinkWriter, WriterContext
+from firesteel.connectors.base import CommitterContext, Json, NumberedCommitter, Sink, SinkWriter, WriterContext
 from firesteel.connectors.guarantee import DeliveryGuarantee
 from firesteel.connectors.sink_directory import sink_storage
 from firesteel.connectors.user_code import user_error
@@ -104,7 +104,7 @@ class GenericWriteAheadSink(Sink):
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return LogWriter(context)
 
-    def create_committer(self, context: CommitterContext) -> Committer:
+    def create_committer(self, context: CommitterContext) -> NumberedCommitter:
         driver = copy.copy(self)  # what it opens must not be pickled to slots
         driver.checkpoint_committer = copy.copy(self.checkpoint_committer)
         return LogCommitter(driver, context)
@@ -194,7 +194,7 @@ class LogKeeper:
         self._sent.clear()
 
 
-class LogCommitter(Committer):
+class LogCommitter(NumberedCommitter):
     """Sends logs, and deletes those that nobody needs any more."""
 
     def __init__(self, sink: GenericWriteAheadSink, context: CommitterContext) -> None:
@@ -238,9 +238,6 @@ class LogCommitter(Committer):
     def _values(self, logs: Sequence[Json]) -> Iterator[Any]:
         for log in logs:
             yield from read_log(self._storage, log["log"], log["size"])
-
-    def commit(self, committables: Sequence[Json]) -> None:
-        raise NotImplementedError("the checkpoint's number is needed")
 
     def abort(self, committables: Sequence[Json]) -> None:
         self._logs.delete(committable["log"] for committable in committables)

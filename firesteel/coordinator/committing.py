@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from firesteel.common.crashpoints import crash_point
-from firesteel.connectors.base import Committer, CommitterContext, Json
+from firesteel.connectors.base import CommitterContext, Json, NumberedCommitter
 from firesteel.errors import DataLossError
 from firesteel.graph.nodes import Write
 from firesteel.graph.plan import JobPlan
@@ -23,7 +23,7 @@ class Committers:
     """The committers of one incarnation, one for each transactional sink."""
 
     def __init__(self, plan: JobPlan, job_id: str, incarnation: int, directory: str = "") -> None:
-        self._committers: dict[str, Committer] = {}
+        self._committers: dict[str, NumberedCommitter] = {}
         for operator in plan.operators:
             if isinstance(operator.operator, Write):
                 context = CommitterContext(job_id, operator.uid, incarnation, directory)

@@ -12,7 +12,15 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from firesteel.connectors.base import Committer, CommitterContext, Json, PrepareContext, Sink, SinkWriter, WriterContext
+from firesteel.connectors.base import (
+    CommitterContext,
+    Json,
+    NumberedCommitter,
+    PrepareContext,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
 from firesteel.connectors.guarantee import DeliveryGuarantee
 
 STEPS = ("write", "flush", "prepare_commit", "persist", "commit", "abort", "sweep")
@@ -34,7 +42,7 @@ class WrappedSink(Sink):
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return _Writer(self.sink.create_writer(context), self.before)
 
-    def create_committer(self, context: CommitterContext) -> Committer | None:
+    def create_committer(self, context: CommitterContext) -> NumberedCommitter | None:
         committer = self.sink.create_committer(context)
         return None if committer is None else _Committer(committer, self.before)
 
@@ -148,8 +156,8 @@ class _Writer(SinkWriter):
         self._writer.close()
 
 
-class _Committer(Committer):
-    def __init__(self, committer: Committer, before: Callable[[str, Sequence[Any]], None]) -> None:
+class _Committer(NumberedCommitter):
+    def __init__(self, committer: NumberedCommitter, before: Callable[[str, Sequence[Any]], None]) -> None:
         self._committer, self._before = committer, before
         self.retried = committer.retried
 
@@ -159,10 +167,6 @@ class _Committer(Committer):
     def commit_checkpoint(self, checkpoint: int, committables: Sequence[Json]) -> None:
         self._before("commit", committables)
         self._committer.commit_checkpoint(checkpoint, committables)
-
-    def commit(self, committables: Sequence[Json]) -> None:
-        self._before("commit", committables)
-        self._committer.commit(committables)
 
     def abort(self, committables: Sequence[Json]) -> None:
         self._before("abort", committables)
