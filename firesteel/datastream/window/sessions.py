@@ -6,11 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from firesteel.common.serializer import TypeSerializer
 from firesteel.datastream.given import check_millis
 from firesteel.datastream.window.assigners import MergingWindowAssigner, WindowAssigner
-from firesteel.datastream.window.triggers import EventTimeTrigger, ProcessingTimeTrigger
-from firesteel.datastream.window.windows import TimeWindow, TimeWindowSerializer
+from firesteel.datastream.window.times import ByEventTime, ByProcessingTime, TimeWindows
+from firesteel.datastream.window.windows import TimeWindow
 from firesteel.errors import GraphError
 
 
@@ -22,12 +21,8 @@ class SessionWindowTimeGapExtractor(ABC):
         """The gap in milliseconds, more than 0."""
 
 
-class _Sessions(MergingWindowAssigner[Any, TimeWindow]):
+class _Sessions(TimeWindows, MergingWindowAssigner[Any, TimeWindow]):
     """Every record begins as a session of its own, from its time to the end of the gap; those that touch become one."""
-
-    @abstractmethod
-    def _time(self, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
-        """The time that counts."""
 
     @abstractmethod
     def _gap(self, element: Any) -> int: ...
@@ -42,31 +37,6 @@ class _Sessions(MergingWindowAssigner[Any, TimeWindow]):
         self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
     ) -> None:
         TimeWindow.merge_windows(windows, callback)
-
-    def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
-        return TimeWindowSerializer()
-
-
-class _EventTime(_Sessions):
-    def _time(self, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
-        return timestamp
-
-    def get_default_trigger(self, env: Any) -> EventTimeTrigger:
-        return EventTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return True
-
-
-class _ProcessingTime(_Sessions):
-    def _time(self, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
-        return context.get_current_processing_time()
-
-    def get_default_trigger(self, env: Any) -> ProcessingTimeTrigger:
-        return ProcessingTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return False
 
 
 class _Fixed(_Sessions):
@@ -102,7 +72,7 @@ class _Dynamic(_Sessions):
         return f"{type(self).__name__}()"
 
 
-class EventTimeSessionWindows(_EventTime, _Fixed):
+class EventTimeSessionWindows(ByEventTime, _Fixed):
     """Sessions by the records' timestamps."""
 
     @staticmethod
@@ -122,7 +92,7 @@ class EventTimeSessionWindows(_EventTime, _Fixed):
         return DynamicEventTimeSessionWindows(extractor)
 
 
-class ProcessingTimeSessionWindows(_ProcessingTime, _Fixed):
+class ProcessingTimeSessionWindows(ByProcessingTime, _Fixed):
     """Sessions by the machine's clock."""
 
     @staticmethod
@@ -138,7 +108,7 @@ class ProcessingTimeSessionWindows(_ProcessingTime, _Fixed):
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
-class DynamicEventTimeSessionWindows(_EventTime, _Dynamic):
+class DynamicEventTimeSessionWindows(ByEventTime, _Dynamic):
     """Sessions by the records' timestamps, with a gap of each record's own."""
 
     @staticmethod
@@ -149,7 +119,7 @@ class DynamicEventTimeSessionWindows(_EventTime, _Dynamic):
         return DynamicEventTimeSessionWindows(extractor)
 
 
-class DynamicProcessingTimeSessionWindows(_ProcessingTime, _Dynamic):
+class DynamicProcessingTimeSessionWindows(ByProcessingTime, _Dynamic):
     """Sessions by the machine's clock, with a gap of each record's own."""
 
     @staticmethod

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Collection
 from typing import Any
 
-from firesteel.common.serializer import TypeSerializer
 from firesteel.datastream.given import check_millis
 from firesteel.datastream.window.assigners import WindowAssigner
-from firesteel.datastream.window.triggers import EventTimeTrigger, ProcessingTimeTrigger
-from firesteel.datastream.window.windows import TimeWindow, TimeWindowSerializer
+from firesteel.datastream.window.times import ByEventTime, ByProcessingTime, TimeWindows
+from firesteel.datastream.window.windows import TimeWindow
 from firesteel.errors import GraphError
 
 
-class AlignedWindows(WindowAssigner[Any, TimeWindow]):
+class AlignedWindows(TimeWindows):
     """Windows that are the same for all records and keys: one begins at every `slide`, counted from `offset`."""
 
     def __init__(self, size: int, slide: int, offset: int) -> None:
@@ -42,10 +40,6 @@ class AlignedWindows(WindowAssigner[Any, TimeWindow]):
         """By how much windows begin later than at multiples of `slide`, in milliseconds."""
         return self._offset
 
-    @abstractmethod
-    def _time(self, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
-        """The time that counts."""
-
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:
@@ -53,33 +47,8 @@ class AlignedWindows(WindowAssigner[Any, TimeWindow]):
         last = TimeWindow.get_window_start_with_offset(time, self._offset, self._slide)
         return [TimeWindow(start, start + size) for start in range(last, time - size, -self._slide)]
 
-    def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
-        return TimeWindowSerializer()
 
-
-class _EventTime(AlignedWindows):
-    def _time(self, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
-        return timestamp
-
-    def get_default_trigger(self, env: Any) -> EventTimeTrigger:
-        return EventTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return True
-
-
-class _ProcessingTime(AlignedWindows):
-    def _time(self, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
-        return context.get_current_processing_time()
-
-    def get_default_trigger(self, env: Any) -> ProcessingTimeTrigger:
-        return ProcessingTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return False
-
-
-class TumblingEventTimeWindows(_EventTime):
+class TumblingEventTimeWindows(ByEventTime, AlignedWindows):
     """One window after the other, by the records' timestamps."""
 
     def __init__(self, size: int, offset: int) -> None:
@@ -98,7 +67,7 @@ class TumblingEventTimeWindows(_EventTime):
         return f"TumblingEventTimeWindows({self._size}, {self._offset})"
 
 
-class TumblingProcessingTimeWindows(_ProcessingTime):
+class TumblingProcessingTimeWindows(ByProcessingTime, AlignedWindows):
     """One window after the other, by the machine's clock."""
 
     def __init__(self, size: int, offset: int) -> None:
@@ -113,7 +82,7 @@ class TumblingProcessingTimeWindows(_ProcessingTime):
         return f"TumblingProcessingTimeWindows({self._size}, {self._offset})"
 
 
-class SlidingEventTimeWindows(_EventTime):
+class SlidingEventTimeWindows(ByEventTime, AlignedWindows):
     """A new window at every slide, by the records' timestamps: a record is in size / slide of them."""
 
     @staticmethod
@@ -129,7 +98,7 @@ class SlidingEventTimeWindows(_EventTime):
         return f"SlidingEventTimeWindows({self._size}, {self._slide}, {self._offset})"
 
 
-class SlidingProcessingTimeWindows(_ProcessingTime):
+class SlidingProcessingTimeWindows(ByProcessingTime, AlignedWindows):
     """A new window at every slide, by the machine's clock: a record is in size / slide of them."""
 
     @staticmethod
