@@ -101,7 +101,7 @@ $(VENV)/flink: | $(VENV)/.dev
 	@mv $@.part $@
 
 # A Kafka broker for the tests to talk to, kill and restart: its jars, from Maven Central.
-build/kafka: tests/support/kafka_broker.xml
+build/kafka: tests/support/kafka_broker.xml | servers
 	@command -v $(MVN) >/dev/null || { \
 		echo 'The tests need a Kafka broker, and Maven fetches it: install Maven, or say where it is with MVN=/path/to/mvn' >&2; \
 		exit 1; \
@@ -111,12 +111,13 @@ build/kafka: tests/support/kafka_broker.xml
 		-DoutputDirectory='$(CURDIR)/$@.part'
 	@rm -rf $@ && mv $@.part $@ && touch $@
 
-# Database servers that tests start for themselves. Installed where they are missing, if that can be done; if not, the tests
-# that need them fail and say so. RUNLEVEL keeps the package from starting one.
+# Database servers that tests start for themselves, and Maven, which fetches a Kafka broker. Installed where they are missing,
+# if that can be done; if not, the tests that need them fail and say so. RUNLEVEL keeps packages from starting a server.
 servers:
 	@missing=; \
 	ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || missing="$$missing postgresql"; \
 	command -v mariadbd >/dev/null || test -x /usr/sbin/mariadbd || missing="$$missing mariadb-server"; \
+	command -v $(MVN) >/dev/null || missing="$$missing maven"; \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "==> installing$$missing"; \
 		export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
