@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from firesteel.common.crashpoints import crash_point
 from firesteel.connectors.base import CHUNK, Aside, Json, ReaderContext, SourceReader, Timestamped
 from firesteel.connectors.kafka_client import Properties, confluent_kafka, librdkafka_settings, make, reason
 from firesteel.connectors.kafka_enumerator import OUTAGE_S, data_gone
@@ -86,6 +87,7 @@ class KafkaReader(SourceReader):
                 cursor.position = stop
             for chunk in self._convert(messages) if messages else ():
                 yield replace(chunk, split=str(cursor.partition)) if isinstance(chunk, Timestamped) else chunk
+                crash_point("source-reading")
 
     def _cursor(self, topic: str, number: int, start: int) -> _Cursor:
         cursor = self._cursors.get((topic, number))
