@@ -106,22 +106,23 @@ class ServedLife(Life):
 
     def _check_output(self, *, complete: bool, home: Path | None = None, first: int = 0) -> None:
         """All of it, whoever wrote it: a copy goes on in the same topic and table."""
-        last = self._feeder.next if self.last is None else self.last
         if self._output is not None:
             found = self._servers.broker.messages(self._output)
             lines = [(f"partition {each.partition()}", (each.value() or b"").decode()) for each in found]
-            oracle.check_sums(lines, 0, last, self.keys, complete=complete)
+            oracle.check_sums(lines, 0, self._end(), self.keys, complete=complete)
         if self._database is None:
             return
         if self._windows:
             rows = self._database.run("SELECT place, start, amount, total FROM windows")
-            oracle.check_windows(rows, last, self.keys, complete=complete)
+            oracle.check_windows(rows, self._end(), self.keys, complete=complete)
         else:
             rows = self._database.run("SELECT place, amount, total FROM sums")
-            lines = [
-                (f"row {place}", ",".join(map(str, row))) for place, row in enumerate(rows)
-            ]  # a table has no order
-            oracle.check_sums(lines, 0, last, self.keys, complete=complete)
+            lines = [(f"row {place}", ",".join(map(str, row))) for place, row in enumerate(rows)]  # a table has no order
+            oracle.check_sums(lines, 0, self._end(), self.keys, complete=complete)
+
+    def _end(self) -> int:
+        """That of the input; while there is more and more of it, call this after reading what came out."""
+        return self._feeder.next if self.last is None else self.last
 
     def _check_checkpoint(self, job: Path, checkpoint: Path) -> None:
         if not self._windows:
