@@ -50,6 +50,9 @@ class Injector:
         if fault.first:
             self._crash(fault.first, fault.count)
             self._crash(kind)
+            if self._life.points.fired() == self._life.driver.process.pid:
+                self._await_death()
+                before = self._life.incarnation()  # the second one's, which may have made a checkpoint before it died
         elif kind in DRIVER_POINTS or kind in SLOT_POINTS:
             self._crash(kind, fault.count)
         elif kind in POINTS:

@@ -117,7 +117,9 @@ class ServedLife(Life):
             oracle.check_windows(rows, self._end(), self.keys, complete=complete)
         else:
             rows = self._database.run("SELECT place, amount, total FROM sums")
-            lines = [(f"row {place}", ",".join(map(str, row))) for place, row in enumerate(rows)]  # a table has no order
+            lines = [
+                (f"row {place}", ",".join(map(str, row))) for place, row in enumerate(rows)
+            ]  # a table has no order
             oracle.check_sums(lines, 0, self._end(), self.keys, complete=complete)
 
     def _end(self) -> int:

@@ -38,13 +38,13 @@ class Servers:
         self._thread = ThreadPoolExecutor(1, "servers")
         self._lock = threading.Condition()
         self._calm, self._storm, self._storms_waiting = 0, False, 0
+        self._home = Path(tempfile.mkdtemp(prefix="fschaos-kafka-", dir="/tmp"))
         self._broker: KafkaBroker | None = None
         self._databases: dict[type[DatabaseServer], DatabaseServer] = {}
-        kinds = list(kinds)
         try:
             for kind in kinds:
                 if kind in SERVED and self._broker is None:
-                    self._broker = KafkaBroker(Path(tempfile.mkdtemp(prefix="fschaos-kafka-", dir="/tmp")))
+                    self._broker = KafkaBroker(self._home)
                     self._do(self._broker.start)
                 wanted = server_of(kind)
                 if wanted is not None and wanted not in self._databases:
@@ -115,8 +115,8 @@ class Servers:
     def close(self) -> None:
         with contextlib.ExitStack() as stack:
             stack.callback(self._thread.shutdown)
+            stack.callback(shutil.rmtree, self._home, ignore_errors=True)
             for server in self._databases.values():
                 stack.callback(server.close)
             if self._broker is not None:
-                stack.callback(shutil.rmtree, self._broker.home, ignore_errors=True)
                 stack.callback(self._broker.close)
