@@ -18,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from firesteel.testing.killer import Family
 from tests.chaos.inject import Injector
@@ -75,7 +76,7 @@ class Run:
     def run(self) -> Result:
         try:
             java_options()  # may take a while, and no fault should wait for it
-            with contextlib.closing(Servers(life.kind for life in self._lives)) as servers:
+            with contextlib.closing(Servers()) as servers:
                 self._live_all(servers)
                 self._restore_copies()
         finally:
@@ -141,7 +142,7 @@ class Run:
 
     def _make(self, servers: Servers, number: int, planned: PlannedLife) -> Life:
         home = self._home / f"job-{number}"
-        options = {"timeout": TIMEOUT_MS, "tolerable": planned.tolerable, "retained": planned.retained}
+        options: dict[str, Any] = {"timeout": TIMEOUT_MS, "tolerable": planned.tolerable, "retained": planned.retained}
         if planned.kind in SERVED:
             life: Life = ServedLife(home, planned.kind, servers, f"chaos-{number}", **options)
         else:

@@ -7,12 +7,12 @@ import random
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from tests.chaos.plan import DATABASE, SERVED
+from tests.chaos.plan import DATABASE
 from tests.support.databases import Database, DatabaseServer, MariaDbServer, PostgreSqlServer
 from tests.support.kafka_broker import KafkaBroker
 
@@ -27,13 +27,13 @@ def server_of(kind: str) -> type[DatabaseServer] | None:
 
 
 class Servers:
-    """Those that these kinds of jobs need.
+    """Each is started when the first job needs it.
 
     Whoever takes one away does it in a `storm`: alone, while nobody is in the `calm`. So a fault of one job is not mixed up
     with an outage that was meant for another, though the other job, which runs on, has to get over it all the same.
     """
 
-    def __init__(self, kinds: Iterable[str]) -> None:
+    def __init__(self) -> None:
         # A broker dies with the thread that started it, so that none outlives the run: not with one of a job's.
         self._thread = ThreadPoolExecutor(1, "servers")
         self._lock = threading.Condition()
@@ -41,27 +41,26 @@ class Servers:
         self._home = Path(tempfile.mkdtemp(prefix="fschaos-kafka-", dir="/tmp"))
         self._broker: KafkaBroker | None = None
         self._databases: dict[type[DatabaseServer], DatabaseServer] = {}
-        try:
-            for kind in kinds:
-                if kind in SERVED and self._broker is None:
-                    self._broker = KafkaBroker(self._home)
-                    self._do(self._broker.start)
-                wanted = server_of(kind)
-                if wanted is not None and wanted not in self._databases:
-                    self._databases[wanted] = wanted()
-        except BaseException:
-            self.close()
-            raise
 
     @property
     def broker(self) -> KafkaBroker:
-        assert self._broker is not None
+        return self._do(self._start_broker)
+
+    def _start_broker(self) -> KafkaBroker:
+        if self._broker is None:
+            self._broker = KafkaBroker(self._home)
+            self._broker.start()
         return self._broker
 
     def database(self, kind: str) -> Database | None:
         """A new one, on the server that this kind of job writes to."""
         wanted = server_of(kind)
-        return None if wanted is None else self._databases[wanted].database()
+        return None if wanted is None else self._do(lambda: self._start_database(wanted)).database()
+
+    def _start_database(self, wanted: type[DatabaseServer]) -> DatabaseServer:
+        if wanted not in self._databases:
+            self._databases[wanted] = wanted()
+        return self._databases[wanted]
 
     def _do(self, work: Callable[[], T]) -> T:
         return self._thread.submit(work).result()

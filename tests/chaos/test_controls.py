@@ -64,7 +64,7 @@ def test_output_that_is_committed_before_the_metadata_is_repeated(start: Callabl
 
 @pytest.mark.timeout(300)
 def test_transactions_of_kafka_that_are_committed_before_the_metadata_are_repeated(tmp_path: Path) -> None:
-    with contextlib.closing(Servers(["kafka"])) as servers:
+    with contextlib.closing(Servers()) as servers:
         life = ServedLife(tmp_path / "life", "kafka", servers, "control")
         with contextlib.closing(life):
             life.environment["CHAOS_BREAK"] = "commit-before-metadata"
