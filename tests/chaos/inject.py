@@ -50,9 +50,7 @@ class Injector:
         if fault.first:
             self._crash(fault.first, fault.count)
             self._crash(kind)
-            if self._life.points.fired() == self._life.driver.process.pid:
-                self._await_death()
-                before = self._life.incarnation()  # the second one's, which may have made a checkpoint before it died
+            before = self._second_incarnation(before)
         elif kind in DRIVER_POINTS or kind in SLOT_POINTS:
             self._crash(kind, fault.count)
         elif kind in POINTS:
@@ -60,6 +58,13 @@ class Injector:
         else:
             getattr(self, "_" + kind.replace("-", "_"))(fault)
         self._life.recover(before)
+
+    def _second_incarnation(self, before: int) -> int:
+        """The one of the second crash of two, which may have made a checkpoint before that."""
+        if self._life.points.fired() == self._life.driver.process.pid:
+            self._await_death()
+            return self._life.incarnation()
+        return before + 1  # a slot's, and its driver may have restarted already
 
     # ---- crash points
 
