@@ -82,6 +82,7 @@ class Life:
         self.environment: dict[str, str] = {}
         self.drivers: list[Driver] = []
         self.last: int | None = None  # the input's end, once it is decided
+        self._closed = False
 
     # ---- running it
 
@@ -91,6 +92,8 @@ class Life:
         return [part for name, value in given.items() if value is not None for part in (f"--{name}", str(value))]
 
     def start(self, *, take_over: bool = False) -> Driver:
+        if self._closed:
+            raise ViolationError("the run was ended")
         log = self.home / f"driver-{len(self.drivers) + 1}.log"
         environment = {"TMPDIR": str(self.tmp), **self.points.environment(), **self.environment}
         if take_over:
@@ -165,6 +168,7 @@ class Life:
         draft.rename(self.home / "end")
 
     def close(self) -> None:
+        self._closed = True
         for driver in self.drivers:
             driver.family.end()
         shutil.rmtree(self.tmp, ignore_errors=True)
