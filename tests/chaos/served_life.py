@@ -117,9 +117,8 @@ class ServedLife(Life):
             oracle.check_windows(rows, self._end(), self.keys, complete=complete)
         else:
             rows = self._database.run("SELECT place, amount, total FROM sums")
-            lines = [
-                (f"row {place}", ",".join(map(str, row))) for place, row in enumerate(rows)
-            ]  # a table has no order
+            # a table has no order
+            lines = [(f"row {place}", ",".join(map(str, row))) for place, row in enumerate(rows)]
             oracle.check_sums(lines, 0, self._end(), self.keys, complete=complete)
 
     def _end(self) -> int:
@@ -143,8 +142,8 @@ class ServedLife(Life):
     def _in_doubt_in_kafka(self) -> list[Any]:
         """The markers of a commit are on their way for a moment."""
         with contextlib.suppress(ViolationError):
-            self.wait(lambda: not self._servers.broker.in_doubt(self._name), "markers", timeout=10)
-        return list(self._servers.broker.in_doubt(self._name))
+            self.wait(lambda: not self._servers.broker.in_doubt(f"{self._name}-"), "markers", timeout=10)
+        return list(self._servers.broker.in_doubt(f"{self._name}-"))
 
     def _in_doubt_in_database(self) -> list[Any]:
         if self._database is None:
