@@ -1,9 +1,10 @@
 """Going on from a checkpoint with another parallelism than it was taken with.
 
 Keyed state moves with its key groups, which are the same ones as before: only who owns them changes. Subtask k of an
-operator goes on with the chains of all old subtasks i that had some of its groups; of each file it takes the groups that
-were i's and are k's now, and its handle says so (state/parts.py). That they were i's matters as much as that they are k's,
-since the file of an earlier owner may be in several chains, and only one of them has the changes that came later.
+operator goes on with the chains of all old subtasks i that had some of its groups, and of their files it takes the groups
+that were i's and are k's now. The handles in its chain say so (state/parts.py), and so do those in every checkpoint it takes,
+until it has compacted them. An older owner's file may be in many chains by then, and only in that of a group's owner the
+changes that came later follow it: what a handle's part leaves out is never read from that chain again.
 
 Nothing is copied or rewritten. Every group was owned by exactly one old subtask and is by exactly one new one, so all of
 it is read by somebody and nothing by two, however many slots come or go. State of subtasks, which has no key groups, is

@@ -111,7 +111,9 @@ steps = st.lists(
     st.tuples(st.sampled_from(["", "", "", "drop", "compact", "fail"]), st.booleans()), min_size=1, max_size=4
 )
 phases = st.lists(
-    st.tuples(st.lists(st.integers(1, 8), min_size=len(OPERATORS), max_size=len(OPERATORS)), steps), min_size=2, max_size=4
+    st.tuples(st.lists(st.integers(1, 8), min_size=len(OPERATORS), max_size=len(OPERATORS)), steps),
+    min_size=2,
+    max_size=4,
 )
 
 
