@@ -33,7 +33,7 @@ Record = tuple[str, int, int]
 
 EPOCH_MS = 10
 TTL_MS = 25
-OPERATORS = ("states", "rules", "tumbling", "sliding", "session", "counted", "hoard")
+OPERATORS = ("states", "rules", "tumbling", "sliding", "session", "counted", "hoard", "second hoard")
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
 
 
@@ -162,5 +162,6 @@ def describe(
         "session": window(EventTimeSessionWindows.with_gap(Time.milliseconds(22))).reduce(add),
         "counted": keyed.count_window(3).reduce(add),
         "hoard": records.rebalance().map(Hoard()),
+        "second hoard": records.rebalance().map(Hoard()),
     }
     return [stream.uid(name).set_parallelism(widths[name]) for name, stream in streams.items()]
