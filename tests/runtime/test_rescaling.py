@@ -123,6 +123,7 @@ phases = st.lists(
 def test_any_changes_of_parallelism_leave_no_trace_in_what_a_program_gives_out(seed: int, phases: list[Any]) -> None:
     program = script(seed)
     expected = uninterrupted(program)
+    assert all(expected.values())
     found: dict[str, list[Any]] = {name: [] for name in OPERATORS}
     faults = Faults()
     with temporary_directory() as directory, injected(faults):
