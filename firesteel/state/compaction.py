@@ -20,6 +20,7 @@ from firesteel.errors import CheckpointError
 from firesteel.graph.shipping import install_main_classes
 from firesteel.state.files import Delta, StateFile, StateFileWriter
 from firesteel.state.layouts import merge, whole
+from firesteel.state.parts import wanted_of
 
 
 class Compaction:
@@ -80,13 +81,14 @@ def _how_it_ended(code: int) -> str:
 
 
 def compact(storage: Storage, output: str, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Merge the files, the later ones winning, and write the result durably."""
+    """Merge the files, as far as they stand for something in this chain, the later ones winning, and write the result
+    durably."""
     merged: dict[tuple[str, str, str, int], dict[Any, Any]] = {}
     slot = checkpoint = 0
     for handle in inputs:
         with StateFile(handle["file"], handle["checksum"], storage) as file:
-            slot, checkpoint = file.footer["slot"], file.footer["checkpoint"]
-            for delta in file.deltas():
+            slot, checkpoint = file.footer["slot"], max(checkpoint, file.footer["checkpoint"])
+            for delta in file.deltas(wanted_of(handle)):
                 content = merged.setdefault((delta.uid, delta.name, delta.kind, delta.group), {})
                 merge(delta.kind, content, delta.keys, delta.values, delta.deleted)
     writer = StateFileWriter(slot, checkpoint)
