@@ -89,8 +89,8 @@ class Kafka(Part):
         sizes = " and ".join(f"{records:,} records of {size:,} B" for size, records in self.size.kafka_records)
         yield (
             f"Kafka: {sizes} in {TOPICS} topics of {PARTITIONS} partitions, one broker on the same machine; each record "
-            f"updates the count of its key ({KEYS:,} keys) and comes out with it; a checkpoint every {CHECKPOINT_MS // 1000} s. "
-            "The output is read back, committed records only: every count of every key must be there once. Ratios are of one "
+            f"updates the count of its key ({KEYS:,} keys) and comes out with it; a checkpoint every {CHECKPOINT_MS // 1000} s."
+            " The output is read back, committed records only: every count of every key must be there once. Ratios are of one "
             f"repetition's runs, {self.size.kafka_repetitions} repetitions. Rates are warm, up to the job's end (all output "
             "committed)."
         )
