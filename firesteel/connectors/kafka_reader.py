@@ -9,13 +9,21 @@ from __future__ import annotations
 
 import logging
 import time
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from firesteel.connectors.base import CHUNK, Aside, Json, ReaderContext, SourceReader, Timestamped
-from firesteel.connectors.kafka_client import Properties, confluent_kafka, librdkafka_settings, make, reason
+from firesteel.connectors.kafka_client import (
+    Properties,
+    complaint,
+    confluent_kafka,
+    librdkafka_settings,
+    make,
+    reason,
+)
 from firesteel.connectors.kafka_enumerator import OUTAGE_S, data_gone
 from firesteel.connectors.kafka_offsets import KafkaTopicPartition
 from firesteel.errors import DataLossError, ExternalSystemError
@@ -36,7 +44,7 @@ class _Cursor:
 
     partition: KafkaTopicPartition
     position: int
-    waiting: deque[Any] = field(default_factory=deque)
+    waiting: list[Any] = field(default_factory=list)
     ended: int = -1  # the broker had nothing more behind this
     paused: bool = False
 
@@ -102,8 +110,11 @@ class KafkaReader(SourceReader):
         waiting = cursor.waiting
         patience = time.monotonic() + OUTAGE_S
         while True:
-            while waiting and len(taken) < CHUNK and waiting[0].offset() < stop:
-                taken.append(waiting.popleft())
+            most = min(len(waiting), CHUNK - len(taken))
+            if most and waiting[most - 1].offset() >= stop:
+                most = bisect_left(waiting, stop, 0, most, key=self._kafka.Message.offset)
+            taken += waiting[:most]
+            del waiting[:most]
             if taken:
                 cursor.position = taken[-1].offset() + 1
             if len(taken) == CHUNK or cursor.over(stop):
@@ -182,7 +193,7 @@ class KafkaReader(SourceReader):
 
     def _on_error(self, error: Any) -> None:
         """Brokers out of reach, most of all: librdkafka goes on trying, and `_take` loses patience some time."""
-        self._trouble = f"{error.name()}: {error.str()}"
+        self._trouble = complaint(error) or self._trouble
 
     def close(self) -> None:
         self._consumer.close()
