@@ -39,13 +39,14 @@ def names(prefix: str) -> list[str]:
 
 
 def create(servers: str, topic: str) -> str:
-    made = AdminClient({"bootstrap.servers": servers}).create_topics([NewTopic(topic, PARTITIONS, 1)])
-    made[topic].result(30)
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
     return topic
 
 
 def delete(servers: str, topic: str) -> None:
-    AdminClient({"bootstrap.servers": servers}).delete_topics([topic])[topic].result(30)
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.delete_topics([topic])[topic].result(30)
 
 
 def fill(servers: str, prefix: str, records: int, size: int) -> None:

@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
@@ -81,10 +82,10 @@ def main() -> None:
     topic = f"{prefix}-plain"
     if what == "write":
         create(servers, topic)
-    with multiprocessing.Manager() as manager, multiprocessing.Pool(TOPICS) as pool:
+    with multiprocessing.Manager() as manager, ProcessPoolExecutor(TOPICS) as pool:
         together = manager.Barrier(TOPICS)
         arguments = [(what, number, together, servers, prefix, records, size) for number in range(TOPICS)]
-        times = pool.map(_run, arguments, chunksize=1)
+        times = list(pool.map(_run, arguments))
     if what == "write":
         if (count := count_committed(servers, topic)) != records:
             raise SystemExit(f"{count} of {records} records in {topic}")

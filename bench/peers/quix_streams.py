@@ -8,10 +8,10 @@ reads one of the topics, half of RECORDS of it, and commits every 5 seconds. The
 from __future__ import annotations
 
 import json
-import multiprocessing
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 from bench.kafka_records import TOPICS, check, counted, create, delete, names
@@ -52,8 +52,8 @@ def copy(arguments: tuple[int, str, str, str, int]) -> tuple[float, float]:
 def main() -> None:
     servers, prefix, records = sys.argv[1], sys.argv[2], int(sys.argv[3])
     out = create(servers, f"{prefix}-quix-{time.time_ns()}")
-    with multiprocessing.Pool(TOPICS) as pool:
-        times = pool.map(copy, [(n, servers, prefix, out, records // TOPICS) for n in range(TOPICS)], chunksize=1)
+    with ProcessPoolExecutor(TOPICS) as pool:
+        times = list(pool.map(copy, [(n, servers, prefix, out, records // TOPICS) for n in range(TOPICS)]))
     check(servers, out, records)
     delete(servers, out)
     seconds = max(ended for _, ended in times) - min(started for started, _ in times)
