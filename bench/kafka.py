@@ -1,6 +1,6 @@
-"""Kafka to Kafka with keyed state, and each end by itself: `python -m bench.kafka SERVERS PREFIX RECORDS SIZE`
+"""Kafka to Kafka with keyed state, and each end by itself: `python -m bench.kafka SERVERS TOPIC RECORDS SIZE`
 
-Reads the topics PREFIX-0 and PREFIX-1, which have the records already. One Spark for all jobs; the first one warms it up.
+The topic has the records already. One Spark for all jobs; the first one warms it up.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.kafka_records import check, count_committed, counted, create, delete, key_of, names, texts
+from bench.kafka_records import check, count_committed, counted, create, delete, key_of, texts
 from bench.paced import Numbers
 from bench.watch import Watch, environment
 from firesteel.common import SimpleStringSchema, Types, WatermarkStrategy
@@ -97,13 +97,13 @@ class Bench:
     """The jobs of one run. Output topics come and go with them."""
 
     servers: str
-    prefix: str
+    topic: str
     records: int
     size: int
 
     def read(self) -> float:
         env = environment(every_ms=CHECKPOINT_MS)
-        source = builder(self.servers, names(self.prefix)).set_bounded(KafkaOffsetsInitializer.latest()).build()
+        source = builder(self.servers, self.topic).set_bounded(KafkaOffsetsInitializer.latest()).build()
         stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "in").uid("in")
         stream.sink_to(Nowhere()).uid("out")
         watch = Watch(env, "kafka, source only")
@@ -111,7 +111,7 @@ class Bench:
         return watch.warm_rate()
 
     def write(self) -> float:
-        env, topic = environment(every_ms=CHECKPOINT_MS), create(self.servers, f"{self.prefix}-written")
+        env, topic = environment(every_ms=CHECKPOINT_MS), create(self.servers, f"{self.topic}-written")
         stream = env.from_source(Texts(self.records, self.size), None, "in").uid("in")
         stream.sink_to(sink(self.servers, topic, DeliveryGuarantee.AT_LEAST_ONCE)).uid("out")
         watch = Watch(env, "kafka, sink only")
@@ -121,8 +121,8 @@ class Bench:
         return watch.warm_rate()
 
     def copy(self, guarantee: DeliveryGuarantee) -> float:
-        env, topic = environment(every_ms=CHECKPOINT_MS), create(self.servers, f"{self.prefix}-{guarantee.name}")
-        source = builder(self.servers, names(self.prefix)).set_bounded(KafkaOffsetsInitializer.latest()).build()
+        env, topic = environment(every_ms=CHECKPOINT_MS), create(self.servers, f"{self.topic}-{guarantee.name}")
+        source = builder(self.servers, self.topic).set_bounded(KafkaOffsetsInitializer.latest()).build()
         stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "in").uid("in")
         counts(stream).sink_to(sink(self.servers, topic, guarantee)).uid("out")
         watch = Watch(env, f"kafka, {guarantee.name}")
@@ -136,8 +136,8 @@ class Bench:
             sys.exit(f"{watch.counts[uid][0]} of {self.records} records")
 
 
-def builder(servers: str, topics: Sequence[str]) -> KafkaSourceBuilder:
-    made = KafkaSource.builder().set_bootstrap_servers(servers).set_topics(*topics)
+def builder(servers: str, topic: str) -> KafkaSourceBuilder:
+    made = KafkaSource.builder().set_bootstrap_servers(servers).set_topics(topic)
     return made.set_value_only_deserializer(SimpleStringSchema())
 
 

@@ -52,7 +52,7 @@ def produce(servers: str, topic: str, records: int, rate: int, size: int, seen: 
 
 
 def consume(servers: str, topic: str, records: int, seen: Event, result: Queue[list[tuple[float, float]]]) -> None:
-    consumer, _ = reader(servers, [topic])
+    consumer = reader(servers, topic)
     pairs: list[tuple[float, float]] = []
     while len(pairs) < records + PARTITIONS:
         first = consumer.poll(1)  # consume() would wait for as many as it may take
@@ -78,7 +78,7 @@ def run(servers: str, seconds: int, rate: int, size: int) -> dict[str, Any]:
         child.start()
     env = environment()
     ends = {KafkaTopicPartition(source, number): records // PARTITIONS + 1 for number in range(PARTITIONS)}
-    made = builder(servers, [source]).set_unbounded(KafkaOffsetsInitializer.offsets(ends)).build()
+    made = builder(servers, source).set_unbounded(KafkaOffsetsInitializer.offsets(ends)).build()
     stream = env.from_source(made, WatermarkStrategy.no_watermarks(), "in").uid("in")
     counts(stream).sink_to(sink(servers, out, DeliveryGuarantee.EXACTLY_ONCE)).uid("out")
     watch = Watch(env, "kafka, latency")

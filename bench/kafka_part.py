@@ -11,7 +11,7 @@ from statistics import median
 
 from bench.figures import Figure
 from bench.kafka import CHECKPOINT_MS
-from bench.kafka_records import KEYS, PARTITIONS, TOPICS, fill
+from bench.kafka_records import KEYS, PARTITIONS, PROCESSES, create, fill
 from bench.part import Part
 from bench.programs import ROOT, ProgramError, run
 from tests.support.kafka_broker import KafkaBroker
@@ -32,7 +32,11 @@ class Kafka(Part):
         self._broker = KafkaBroker(Path(tempfile.mkdtemp(prefix="bench-kafka-"))).start()
         self._servers = self._broker.bootstrap
         for size, records in self.size.kafka_records:
-            fill(self._servers, f"in-{size}", records, size)
+            topic = create(self._servers, f"in-{size}")
+            for half in range(PROCESSES):
+                fill(self._servers, topic, half, records // PROCESSES, size)
+                own = create(self._servers, f"quix-{size}-{half}")
+                fill(self._servers, own, half, self.size.kafka_quix // PROCESSES, size)
 
     def close(self) -> None:
         if self._broker is not None:
@@ -47,10 +51,11 @@ class Kafka(Part):
                 self._measure(size, records)
 
     def _measure(self, size: int, records: int) -> None:
-        place = (self._servers, f"in-{size}")
-        plain = {what: run(PLAIN, what, *place, records, size)["per_s"] for what in ("read", "write")}
-        ours = run("bench.kafka", *place, records, size)
-        quix = run("bench.peers.quix_streams", *place, self.size.kafka_quix, python=self._quix)["per_s"]
+        work = (self._servers, f"in-{size}", records, size)
+        plain = {what: run(PLAIN, what, *work)["per_s"] for what in ("read", "write")}
+        ours = run("bench.kafka", *work)
+        quixs = (self._servers, f"quix-{size}", self.size.kafka_quix)
+        quix = run("bench.peers.quix_streams", *quixs, python=self._quix)["per_s"]
         answer = {
             **ours,
             "guarantee": ours["exactly_once"] / ours["at_least_once"],
@@ -88,7 +93,7 @@ class Kafka(Part):
     def notes(self) -> Iterator[str]:
         sizes = " and ".join(f"{records:,} records of {size:,} B" for size, records in self.size.kafka_records)
         yield (
-            f"Kafka: {sizes} in {TOPICS} topics of {PARTITIONS} partitions, one broker on the same machine; each record "
+            f"Kafka: {sizes} in {PARTITIONS} partitions, one broker on the same machine; each record "
             f"updates the count of its key ({KEYS:,} keys) and comes out with it; a checkpoint every {CHECKPOINT_MS // 1000} s."
             " The output is read back, committed records only: every count of every key must be there once. Ratios are of one "
             f"repetition's runs, {self.size.kafka_repetitions} repetitions. Rates are warm, up to the job's end (all output "
@@ -96,7 +101,7 @@ class Kafka(Part):
         )
         yield (
             "Plain loops: confluent-kafka in two processes, same settings, reading and decoding, or encoding and writing, at "
-            f"least once. Quix Streams ({QUIX}): exactly once, two processes, {self.size.kafka_quix:,} of the records, state "
+            f"least once. Quix Streams ({QUIX}): exactly once, two processes, {self.size.kafka_quix:,} such records, state "
             f"by the key that records have in Kafka, a commit every {CHECKPOINT_MS // 1000} s."
         )
         yield (

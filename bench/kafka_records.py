@@ -12,16 +12,16 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 KEYS = 10_000
-TOPICS = 2  # one for each process of those who cannot share a topic evenly
-PARTITIONS = 2  # of each
+PARTITIONS = 4
+PROCESSES = 2
 PRODUCER = {"partitioner": "murmur2_random", "linger.ms": 5, "enable.idempotence": True}
 """What Firesteel's own producers have, so that nobody is ahead by a setting."""
 
 
-def texts(topic: int, start: int, stop: int, size: int) -> list[str]:
-    """Records of one of the topics, `sensor_1234,17,....`; no key is in two topics."""
-    padding = "." * size
-    return [f"sensor_{n * 7919 % (KEYS // TOPICS) * TOPICS + topic},{n},{padding}"[:size] for n in range(start, stop)]
+def texts(half: int, start: int, stop: int, size: int) -> list[str]:
+    """Records of one half of the keys: `sensor_1234,17,....`."""
+    padding, keys = "." * size, KEYS // PROCESSES
+    return [f"sensor_{n * 7919 % keys * PROCESSES + half},{n},{padding}"[:size] for n in range(start, stop)]
 
 
 def key_of(text: str) -> str:
@@ -32,10 +32,6 @@ def counted(text: str, count: int) -> str:
     """The record that comes out."""
     key, _, rest = text.split(",", 2)
     return f"{key},{count},{rest}"
-
-
-def names(prefix: str) -> list[str]:
-    return [f"{prefix}-{number}" for number in range(TOPICS)]
 
 
 def create(servers: str, topic: str) -> str:
@@ -49,26 +45,24 @@ def delete(servers: str, topic: str) -> None:
     admin.delete_topics([topic])[topic].result(30)
 
 
-def fill(servers: str, prefix: str, records: int, size: int) -> None:
-    """Half of the records in each of two new topics, with their keys."""
+def fill(servers: str, topic: str, half: int, records: int, size: int) -> None:
+    """Records with their keys."""
     producer = Producer({"bootstrap.servers": servers, **PRODUCER})
-    for number, topic in enumerate(names(prefix)):
-        create(servers, topic)
-        for start in range(0, records // TOPICS, 1000):
-            for text in texts(number, start, min(start + 1000, records // TOPICS), size):
-                while True:
-                    try:
-                        producer.produce(topic, text, key_of(text))
-                        break
-                    except BufferError:
-                        producer.poll(0.1)
-            producer.poll(0)
+    for start in range(0, records, 1000):
+        for text in texts(half, start, min(start + 1000, records), size):
+            while True:
+                try:
+                    producer.produce(topic, text, key_of(text))
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        producer.poll(0)
     if producer.flush(60):
         raise SystemExit("the input did not get to Kafka")
 
 
-def reader(servers: str, topics: Iterable[str]) -> tuple[Any, int]:
-    """A consumer of committed records from the beginning, and how many partitions it has."""
+def reader(servers: str, topic: str, numbers: Iterable[int] = range(PARTITIONS)) -> Any:
+    """A consumer of committed records of these partitions, from their beginning."""
     settings = {
         "bootstrap.servers": servers,
         "group.id": "bench",
@@ -78,21 +72,16 @@ def reader(servers: str, topics: Iterable[str]) -> tuple[Any, int]:
         "isolation.level": "read_committed",
     }
     consumer = Consumer(settings)
-    partitions = [
-        TopicPartition(topic, number, 0)
-        for topic in topics
-        for number in consumer.list_topics(topic, 10).topics[topic].partitions
-    ]
-    consumer.assign(partitions)
-    return consumer, len(partitions)
+    consumer.assign([TopicPartition(topic, number, 0) for number in numbers])
+    return consumer
 
 
 def check(servers: str, topic: str, records: int) -> None:
     """As many as went in, and of each key the counts 1 to n."""
-    consumer, partitions = reader(servers, [topic])
+    consumer = reader(servers, topic)
     found: dict[bytes, list[int]] = {}
     ended = total = 0
-    while ended < partitions:
+    while ended < PARTITIONS:
         for message in consumer.consume(5000, 0.2):
             if message.error() is not None:
                 ended += 1
@@ -109,9 +98,9 @@ def check(servers: str, topic: str, records: int) -> None:
 
 
 def count_committed(servers: str, topic: str) -> int:
-    consumer, partitions = reader(servers, [topic])
+    consumer = reader(servers, topic)
     ended = total = 0
-    while ended < partitions:
+    while ended < PARTITIONS:
         for message in consumer.consume(5000, 0.2):
             if message.error() is None:
                 total += 1

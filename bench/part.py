@@ -37,7 +37,7 @@ class Size:
     changes_s: int = 30  # of records at half of that rate
     kafka_repetitions: int = 2
     kafka_records: tuple[tuple[int, int], ...] = ((100, 800_000), (1000, 400_000))  # how large, how many
-    kafka_quix: int = 200_000  # of those, by Quix Streams
+    kafka_quix: int = 200_000  # how many for Quix Streams
 
 
 FULL = Size(Events(4_000_000, 100_000, 16))

@@ -1,8 +1,8 @@
-"""What confluent-kafka does in plain loops, in two processes: `python -m bench.peers.plain_kafka read|write SERVERS PREFIX
+"""What confluent-kafka does in plain loops, in two processes: `python -m bench.peers.plain_kafka read|write SERVERS TOPIC
 RECORDS SIZE`
 
-Each process reads one of the topics PREFIX-0 and PREFIX-1, or writes half of the records. The clock starts with the first
-records that have come, and when everybody is ready to write.
+Each process reads half of the partitions, or writes half of the records. The clock starts with the first records that have
+come, and when everybody is ready to write.
 """
 
 from __future__ import annotations
@@ -13,21 +13,28 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.synchronize import Barrier
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Producer
 
-from bench.kafka_records import PRODUCER, TOPICS, count_committed, create, delete, names, reader, texts
-
-Timed = tuple[float, float, int]
-"""When it started and ended, and how many records there were in between."""
+from bench.kafka_records import PARTITIONS, PROCESSES, PRODUCER, count_committed, create, delete, reader, texts
 
 
-def read(number: int, together: Barrier, servers: str, prefix: str, records: int, size: int) -> Timed:
-    consumer, partitions = reader(servers, [names(prefix)[number]])
+class Timed(NamedTuple):
+    """When a process started and ended, how many records it had, and how many of them since the start."""
+
+    started: float
+    ended: float
+    records: int
+    counted: int
+
+
+def read(number: int, together: Barrier, servers: str, topic: str, records: int, size: int) -> Timed:
+    mine = range(number, PARTITIONS, PROCESSES)
+    consumer = reader(servers, topic, mine)
     ended = total = before = 0
     started = 0.0
-    while ended < partitions:
+    while ended < len(mine):
         values = []
         for message in consumer.consume(4096, 0.1):
             if message.error() is None:
@@ -39,12 +46,10 @@ def read(number: int, together: Barrier, servers: str, prefix: str, records: int
             started, before = time.time(), total
     done = time.time()
     consumer.close()
-    if total != records // TOPICS:
-        raise SystemExit(f"{total} of {records // TOPICS} records")
-    return started, done, total - before
+    return Timed(started, done, total, total - before)
 
 
-def write(number: int, together: Barrier, servers: str, prefix: str, records: int, size: int) -> Timed:
+def write(number: int, together: Barrier, servers: str, topic: str, records: int, size: int) -> Timed:
     failures: list[Any] = []
     settings = {
         "bootstrap.servers": servers,
@@ -53,7 +58,7 @@ def write(number: int, together: Barrier, servers: str, prefix: str, records: in
         "delivery.report.only.error": True,
         "on_delivery": lambda error, message: failures.append(error),
     }
-    producer, topic, count = Producer(settings), f"{prefix}-plain", records // TOPICS
+    producer, topic, count = Producer(settings), f"{topic}-plain", records // PROCESSES
     producer.list_topics(topic, 10)
     together.wait()
     started = time.time()
@@ -68,7 +73,7 @@ def write(number: int, together: Barrier, servers: str, prefix: str, records: in
         producer.poll(0)
     if producer.flush(60) or failures:
         raise SystemExit(f"not all records arrived: {failures[:1]}")
-    return started, time.time(), count
+    return Timed(started, time.time(), count, count)
 
 
 def _run(arguments: tuple[Any, ...]) -> Timed:
@@ -78,20 +83,21 @@ def _run(arguments: tuple[Any, ...]) -> Timed:
 
 
 def main() -> None:
-    what, servers, prefix, records, size = *sys.argv[1:4], *map(int, sys.argv[4:6])
-    topic = f"{prefix}-plain"
+    what, servers, topic, records, size = *sys.argv[1:4], *map(int, sys.argv[4:6])
     if what == "write":
-        create(servers, topic)
-    with multiprocessing.Manager() as manager, ProcessPoolExecutor(TOPICS) as pool:
-        together = manager.Barrier(TOPICS)
-        arguments = [(what, number, together, servers, prefix, records, size) for number in range(TOPICS)]
+        out = create(servers, f"{topic}-plain")
+    with multiprocessing.Manager() as manager, ProcessPoolExecutor(PROCESSES) as pool:
+        together = manager.Barrier(PROCESSES)
+        arguments = [(what, number, together, servers, topic, records, size) for number in range(PROCESSES)]
         times = list(pool.map(_run, arguments))
+    count = sum(each.records for each in times)
     if what == "write":
-        if (count := count_committed(servers, topic)) != records:
-            raise SystemExit(f"{count} of {records} records in {topic}")
-        delete(servers, topic)
-    seconds = max(ended for _, ended, _ in times) - min(started for started, _, _ in times)
-    print(json.dumps({"per_s": sum(count for _, _, count in times) / seconds}))
+        count = count_committed(servers, out)
+        delete(servers, out)
+    if count != records:
+        raise SystemExit(f"{count} of {records} records")
+    seconds = max(each.ended for each in times) - min(each.started for each in times)
+    print(json.dumps({"per_s": sum(each.counted for each in times) / seconds}))
 
 
 if __name__ == "__main__":

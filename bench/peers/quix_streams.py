@@ -2,7 +2,8 @@
 `python -m bench.peers.quix_streams SERVERS PREFIX RECORDS`
 
 Records have their keys in Kafka already, by which Quix Streams keeps state, so nothing is moved between processes. Each process
-reads one of the topics, half of RECORDS of it, and commits every 5 seconds. The clock starts with the first record.
+has a topic of its own, PREFIX-0 and PREFIX-1, with half of the records, so that it knows when it is done, and commits every 5
+seconds. The clock starts with the first record.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
-from bench.kafka_records import TOPICS, check, counted, create, delete, names
+from bench.kafka_records import PROCESSES, check, counted, create, delete
 
 COMMIT_S = 5.0
 
@@ -42,7 +43,7 @@ def copy(arguments: tuple[int, str, str, str, int]) -> tuple[float, float]:
         state.set("count", seen)
         return counted(value, seen)
 
-    source = app.topic(names(prefix)[number], value_deserializer="string", key_deserializer="string")
+    source = app.topic(f"{prefix}-{number}", value_deserializer="string", key_deserializer="string")
     sink = app.topic(out, value_serializer="string", key_serializer="string")
     app.dataframe(source).apply(update, stateful=True).to_topic(sink)
     app.run(count=count, collect=False)
@@ -52,8 +53,8 @@ def copy(arguments: tuple[int, str, str, str, int]) -> tuple[float, float]:
 def main() -> None:
     servers, prefix, records = sys.argv[1], sys.argv[2], int(sys.argv[3])
     out = create(servers, f"{prefix}-quix-{time.time_ns()}")
-    with ProcessPoolExecutor(TOPICS) as pool:
-        times = list(pool.map(copy, [(n, servers, prefix, out, records // TOPICS) for n in range(TOPICS)]))
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        times = list(pool.map(copy, [(n, servers, prefix, out, records // PROCESSES) for n in range(PROCESSES)]))
     check(servers, out, records)
     delete(servers, out)
     seconds = max(ended for _, ended in times) - min(started for started, _ in times)

@@ -75,6 +75,7 @@ class KafkaReader(SourceReader):
         self._servers = settings["bootstrap.servers"]
         self._consumer = make(self._kafka.Consumer, settings)
         self._cursors: dict[tuple[str, int], _Cursor] = {}
+        self._by_number: dict[int, _Cursor] = {}  # as many, unless a number is that of two topics
         self._trouble = ""
 
     def splits_of(self, planned: Json) -> Sequence[str]:
@@ -102,6 +103,7 @@ class KafkaReader(SourceReader):
                 self._consumer.incremental_unassign([self._kafka.TopicPartition(topic, number)])
             cursor = self._cursors[topic, number] = _Cursor(KafkaTopicPartition(topic, number), start)
             self._consumer.incremental_assign([self._kafka.TopicPartition(topic, number, start)])
+            self._by_number = {number: each for (_, number), each in self._cursors.items()}
         return cursor
 
     def _take(self, cursor: _Cursor, stop: int) -> list[Any]:
@@ -136,18 +138,30 @@ class KafkaReader(SourceReader):
         if first is None:
             return False
         messages = [first, *self._consumer.consume(CHUNK, 0)]
-        cursors = self._cursors
-        for message in messages:
-            cursor = cursors[message.topic(), message.partition()]
-            if message.error() is None:
-                cursor.waiting.append(message)
-            else:
-                self._on_partition_error(cursor, message)
-        for cursor in cursors.values():
+        if len(self._by_number) < len(self._cursors) or any(map(self._kafka.Message.error, messages)):
+            for message in messages:
+                cursor = self._cursors[message.topic(), message.partition()]
+                if message.error() is None:
+                    cursor.waiting.append(message)
+                else:
+                    self._on_partition_error(cursor, message)
+        else:
+            self._sort(messages)
+        for cursor in self._cursors.values():
             if len(cursor.waiting) > _AHEAD and cursor is not wanted and not cursor.paused:
                 self._consumer.pause([self._at(cursor)])
                 cursor.paused = True
         return True
+
+    def _sort(self, messages: list[Any]) -> None:
+        """Records to their partitions, whose numbers are enough to tell them apart. Most often all are of one, since brokers
+        send many of a partition together."""
+        numbers = list(map(self._kafka.Message.partition, messages))
+        different = set(numbers)
+        for number in different:
+            one = len(different) == 1
+            mine = messages if one else [m for m, its in zip(messages, numbers, strict=True) if its == number]
+            self._by_number[number].waiting += mine
 
     def _at(self, cursor: _Cursor) -> Any:
         return self._kafka.TopicPartition(cursor.partition.topic, cursor.partition.partition)
