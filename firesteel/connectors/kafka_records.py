@@ -143,7 +143,8 @@ class _Composed(KafkaRecordSerializationSchema):
         return self._topic
 
     def _plain_messages(self, values: Sequence[Any]) -> Iterator[tuple[Any, ...]] | None:
-        if self._select_topic or self._headers or self._timestamp or self._partition:
+        extras = (self._select_topic, self._headers, self._timestamp, self._partition)
+        if any(each is not None for each in extras):
             return None
         bodies = map(self._value.serialize, values)
         if self._key is None:
