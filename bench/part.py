@@ -36,7 +36,7 @@ class Size:
     changes: int = 8_000_000  # records at full rate
     changes_s: int = 30  # of records at half of that rate
     kafka_repetitions: int = 2
-    kafka_records: tuple[tuple[int, int], ...] = ((100, 800_000), (1000, 400_000))  # how large, how many
+    kafka_records: tuple[tuple[int, int], ...] = ((100, 800_000), (1000, 300_000))  # how large, how many
     kafka_quix: int = 200_000  # how many for Quix Streams
 
 
