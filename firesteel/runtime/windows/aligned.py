@@ -35,6 +35,7 @@ from firesteel.runtime.flow import Partials, Times, Values
 from firesteel.runtime.process import Output
 from firesteel.runtime.timers import PUSH_RECORDS
 from firesteel.runtime.windows.operator import WindowOperator, check_times
+from firesteel.runtime.windows.panes import Part, by_pane
 from firesteel.runtime.windows.states import contents_table
 from firesteel.runtime.windows.timers import WindowEnds, push
 from firesteel.state.store import ValueTable, WindowTable
@@ -89,8 +90,13 @@ class AlignedWindowOperator(WindowOperator):
         assert table is not None
         self._table, self._pane = table, table.pane
         self._open: dict[TimeWindow, None] = {}  # windows that end without timers
-        # a function with open() may have states of its own, and then wants to know the key
-        self._opened = isinstance(combine, Function) and type(combine).open is not Function.open
+        # not where late records come out in their order, or windows fire at once; a function with open() may have states of
+        # its own, and then wants to know the key
+        opened = isinstance(combine, Function) and type(combine).open is not Function.open
+        self._in_bulk = not (self._kind.allowed_lateness or self._kind.late_tag or opened)
+        self._most_panes = (
+            8 if self._size == self._slide else 1
+        )  # at once: a window may have several, and wants their order
 
     def _resume(self, table: WindowTable | None) -> None:
         if self._event_time and self._kind.allowed_lateness:
@@ -103,12 +109,41 @@ class AlignedWindowOperator(WindowOperator):
         return WindowEnds(self._kind.assigner.is_event_time(), self.end_windows, *parts)
 
     def push(self, values: Values, times: Times) -> None:
-        moments: Iterable[int]
         if self._event_time:
             check_times(self._operator, values, times)
-            if times and not self._opened:
-                done = self._push_alike(values, times)
-                values, times = values[done:], times[done:]
+            if self._in_bulk and times:
+                low, high = min(times), max(times)
+                first = low - (low - self._offset) % self._grain
+                if high < first + self._grain * self._most_panes:
+                    self._push_panes(values, times, first, high)
+                    return
+        self._push_each(values, times)
+
+    def _push_panes(self, values: Values, times: list[int], first: int, high: int) -> None:
+        parts: Iterable[Part] = ((first, values, times),)
+        if high >= first + self._grain:
+            parts = by_pane(values, times, self._offset, self._grain, tumbling=True)
+        for pane, some, stamps in parts:
+            done = self._push_pane(pane, some)
+            if done < len(some):
+                self._push_each(some[done:], stamps[done:])
+
+    def _push_pane(self, pane: int, values: Values) -> int:
+        """Records that are all in the same windows, each window in one go. Says how many it did: not those that are late."""
+        rest: Any = iter(values)
+        count = 0
+        try:
+            keys = list(map(self._selector, rest))
+            for live in self._windows(pane):
+                rest = iter(values)
+                count = live.table.combine(keys, rest, self._begin, self._go_on)
+        except Exception as error:
+            raise on_record(self._operator, values[len(values) - rest.__length_hint__() - 1], error) from error
+        return count
+
+    def _push_each(self, values: Values, times: Times) -> None:
+        moments: Iterable[int]
+        if self._event_time:
             moments, register = times or (), self.timers.event.register
         else:
             moments, register = repeat(self.timers.service.current_processing_time()), self.timers.processing.register
@@ -141,26 +176,6 @@ class AlignedWindowOperator(WindowOperator):
         except Exception as error:
             raise on_record(self._operator, value, error) from error
         push(out)
-
-    def _push_alike(self, values: Values, times: list[int]) -> int:
-        """Records that are all in the same windows, none of which fires: each window in one go. Says how many it did."""
-        low, high = min(times), max(times)
-        pane = low - (low - self._offset) % self._grain
-        if high >= pane + self._grain:
-            return 0
-        windows = self._windows(pane)
-        if not windows or any(live.timers or live.fires for live in windows):
-            return 0
-        rest: Any = iter(values)
-        count = 0
-        try:
-            keys = list(map(self._selector, rest))
-            for live in windows:
-                rest = iter(values)
-                count = live.table.combine(keys, rest, self._begin, self._go_on)
-        except Exception as error:
-            raise on_record(self._operator, values[len(values) - rest.__length_hint__() - 1], error) from error
-        return count
 
     def take(self, partials: Partials) -> None:
         """What records of one window were combined into where they came from (precombining.py)."""

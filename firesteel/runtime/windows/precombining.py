@@ -28,6 +28,7 @@ from firesteel.runtime.exchange import BATCH_RECORDS, KeyExchange, Route
 from firesteel.runtime.failures import on_record
 from firesteel.runtime.flow import MAX_WATERMARK, MIN_WATERMARK, Times, Values
 from firesteel.runtime.windows.folding import folding_of
+from firesteel.runtime.windows.panes import by_pane
 from firesteel.runtime.windows.states import combined_kind
 from firesteel.runtime.windows.waiting import Element, Waiting
 
@@ -69,7 +70,7 @@ class CombiningExchange(KeyExchange):
     ) -> None:
         super().__init__(*place, **routing)
         self._size, self._slide, self._offset = kind.assigner.size, kind.assigner.slide, kind.assigner.offset
-        self._grain = gcd(self._size, self._slide)  # a pane: a piece of time whose records belong to the same windows
+        self._grain = gcd(self._size, self._slide)
         self._folding, self._kind = folding_of(kind), combined_kind(kind)
         self._restored = restored
         self._records = self._partials = self._pause = 0
@@ -93,7 +94,7 @@ class CombiningExchange(KeyExchange):
         if self._pause or unsure or unheard or times is None or None in times:
             super().push(values, times)  # where a timestamp is missing, the receiver says so
             return
-        for pane, some, stamps in self._by_pane(values, times):
+        for pane, some, stamps in by_pane(values, times, self._offset, self._grain, self._size == self._slide):
             waiting = self._panes.get(pane)
             if waiting is None:
                 waiting = self._panes[pane] = self._windows(pane)
@@ -110,29 +111,6 @@ class CombiningExchange(KeyExchange):
     def _count(self) -> int:
         """How many partial results wait."""
         return sum(len(each.partials) for each in self._waiting.values())
-
-    def _by_pane(self, values: Values, times: list[int]) -> Iterator[tuple[int, Values, list[int]]]:
-        """Runs of records of one pane."""
-        offset, grain = self._offset, self._grain
-        low, high = min(times), max(times)
-        first = low - (low - offset) % grain
-        if high < first + grain:
-            yield first, values, times
-            return
-        panes = [time - (time - offset) % grain for time in times]
-        if self._size == self._slide:  # nothing connects two panes, so their records need no order among each other
-            parts: dict[int, tuple[Values, list[int]]] = {pane: ([], []) for pane in panes}
-            for pane, value, time in zip(panes, values, times, strict=True):
-                some, stamps = parts[pane]
-                some.append(value)
-                stamps.append(time)
-            yield from ((pane, *part) for pane, part in parts.items())
-            return
-        begin = 0
-        for end in range(1, len(panes) + 1):
-            if end == len(panes) or panes[end] != panes[begin]:
-                yield panes[begin], values[begin:end], times[begin:end]
-                begin = end
 
     def _starts(self, pane: int) -> range:
         """Of the windows that a pane's records belong to, the last one first."""
