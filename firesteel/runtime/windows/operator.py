@@ -101,17 +101,13 @@ class WindowOperator:
 
     def _merge_into(self, table: WindowTable, window: TimeWindow, keys: list[Any], values: list[Any]) -> None:
         """Merge what records of one window were combined into where they came from (precombining.py)."""
-        merge, pane, key = merge_of(self._kind), table.pane(window), None
-        get, put = pane.get, pane.put
+        merge, keyed, key = merge_of(self._kind), self._keyed, None
+        read, write, _ = table.pane(window).bind(keyed)
         try:
             for key, value in zip(keys, values, strict=True):
-                before = get(key)
-                if before is not None:
-                    value = merge(before, value)
-                    if value is None:  # as after a record: that is an empty window
-                        pane.delete(key)
-                        continue
-                put(key, value)
+                keyed.key = key
+                before = read()
+                write(value if before is None else merge(before, value))
         except Exception as error:
             doing = f"merging what belongs to {window} of the key {key!r:.200}"
             raise OperatorFailure(self._operator, doing, error) from error
