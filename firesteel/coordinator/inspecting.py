@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeVar
 
 from firesteel.coordinator.completed import Completed, locate
 from firesteel.errors import StateError
@@ -12,6 +15,9 @@ from firesteel.graph.keys import subtask_of
 from firesteel.state.files import BROADCAST, NO_GROUP
 from firesteel.state.origin import FileHandle
 from firesteel.state.reading import Slice, StateId, open_footer, states_in
+
+_SMALLEST_PART, _LARGEST_PART = 1 << 20, 64 << 20
+"""Bytes in files."""
 
 
 @dataclass(frozen=True)
@@ -107,18 +113,31 @@ class CheckpointStates:
                 found.append(Slice(self.checkpoint.storage.uri, files, subtask, groups))
         return found
 
-    def parts(self, state: StateId, at_least: int, largest: int) -> list[Slice]:
-        """Slices of about equal size, for as many processes.
+    def parts(self, state: StateId, at_least: int) -> list[list[Slice]]:
+        """Everything of a state in parts of about equal size, for as many processes.
 
-        :param at_least: so many if the state's key groups allow it.
-        :param largest: bytes in files.
+        :param at_least: so many, if it is large enough for that.
         """
-        slices = [(piece, self._sizes(state, piece.chain)) for piece in self.slices(state)]
-        total = sum(sizes[group] for piece, sizes in slices for group in piece.groups)
-        goal = max(1, min(largest, total // max(at_least, 1)))
+        slices = self.slices(state)
+        sizes = {
+            (index, group): size
+            for index, piece in enumerate(slices)
+            for group, size in self._sizes(state, piece.chain).items()
+        }
+        places = [(index, group) for index, piece in enumerate(slices) for group in piece.groups]
         return [
-            replace(piece, groups=groups) for piece, sizes in slices for groups in _split(piece.groups, sizes, goal)
+            [replace(slices[index], groups=[group for _, group in mine]) for index, mine in groupby(run, itemgetter(0))]
+            for run in split(places, sizes, at_least)
         ]
+
+    def group_sizes(self, state: StateId) -> dict[int, int]:
+        """Key group -> bytes in files."""
+        sizes: dict[int, int] = {}
+        for piece in self.slices(state):
+            found = self._sizes(state, piece.chain)
+            for group in piece.groups:
+                sizes[group] = sizes.get(group, 0) + found[group]
+        return sizes
 
     def _sizes(self, state: StateId, chain: Sequence[FileHandle]) -> dict[int, int]:
         """Key group -> bytes in these files."""
@@ -136,16 +155,21 @@ def _is_copy(state: StateId, subtask: int) -> bool:
     return state.kind == BROADCAST and subtask > 0
 
 
-def _split(groups: Sequence[int], sizes: dict[int, int], goal: int) -> list[list[int]]:
-    """Runs of key groups of about so many bytes."""
-    runs: list[list[int]] = [[]]
-    filled = 0
-    for group in groups:
-        if runs[-1] and filled + sizes[group] > goal:
+_T = TypeVar("_T")
+
+
+def split(items: Sequence[_T], sizes: Mapping[_T, int], at_least: int) -> list[list[_T]]:
+    """Runs of about equal size: as many as asked for, unless they would be too small to be worth a task, or too large."""
+    goal = sum(sizes[item] for item in items) // max(at_least, 1)
+    goal = min(max(goal, _SMALLEST_PART), _LARGEST_PART)
+    runs: list[list[_T]] = []
+    filled = goal
+    for item in items:
+        if not runs or filled + sizes[item] > goal:
             runs.append([])
             filled = 0
-        runs[-1].append(group)
-        filled += sizes[group]
+        runs[-1].append(item)
+        filled += sizes[item]
     return runs
 
 

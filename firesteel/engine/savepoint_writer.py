@@ -22,6 +22,7 @@ from firesteel.coordinator.importing import check_importable
 from firesteel.coordinator.inspecting import CheckpointStates, open_states
 from firesteel.coordinator.metadata import METADATA, CheckpointMetadata, OperatorInfo
 from firesteel.coordinator.savepoint import publish
+from firesteel.engine.spark_private import map_in_arrow
 from firesteel.engine.state_encoding import ENCODED, FAILED, NO_STATE, Encoding, StateRows
 from firesteel.engine.state_frames import first_entry
 from firesteel.engine.state_workers import Batches, Shipped, answers, collect_answers, rebuilt
@@ -214,7 +215,7 @@ class SavepointWriter:
             chains = self._write_slots(storage)
             positions = {uid: where for uid, where in self._metadata.positions.items() if uid in self._operators}
             metadata = replace(self._metadata, operators=self._operators, positions=positions)
-            publish(storage, metadata, chains, self._metadata.job_directory, time.monotonic() - started)
+            publish(storage, metadata, chains, "", time.monotonic() - started)
         except BaseException as error:
             storage.delete_folder()
             if isinstance(error, OSError):
@@ -260,7 +261,7 @@ _NO_ENTRY = (
 
 def _encode(rows: StateRows, index: int) -> DataFrame:
     encoding = Encoding(rows.without_frame(), index)
-    return rows.selected().mapInArrow(Shipped.of(encoding), ENCODED)
+    return map_in_arrow(rows.selected(), Shipped.of(encoding), ENCODED)
 
 
 @dataclass(frozen=True)

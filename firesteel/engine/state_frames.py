@@ -8,7 +8,8 @@ because of a value that does not fit.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -18,16 +19,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 
 from firesteel.connectors.dataframe_columns import RecordColumns
-from firesteel.coordinator.inspecting import CheckpointStates, open_states
+from firesteel.coordinator.inspecting import CheckpointStates, open_states, split
 from firesteel.datastream.window import CountWindow, TimeWindow
 from firesteel.engine.dataframes import arrow_schema
+from firesteel.engine.spark_private import map_in_arrow
 from firesteel.engine.state_types import REPR, VOID, Declared, Shape, check_fits, declared_type, shape_of, unite
 from firesteel.engine.state_workers import Batches, Shipped, run_parts
 from firesteel.errors import StateError, TypeMismatchError
 from firesteel.state.reading import Entry, Slice, StateId, block_checksums, contents, entries, entries_of
 
 _BATCH = 8192
-_PART_BYTES = 64 * 1024 * 1024
 
 _LONG, _INT, _STRING, _BINARY = spark.LongType(), spark.IntegerType(), spark.StringType(), spark.BinaryType()
 _PARTS: dict[str, tuple[str, spark.DataType | str]] = {
@@ -91,7 +92,7 @@ def read(
     if pickled:
         columns += [Column(f"{c.name}_pickle", c.at, _BINARY, _pickle) for c in columns if isinstance(c.type, str)]
     given = {"key": key_type, "map_key": map_key_type, "value": value_type}
-    parts = [(piece,) for piece in states.parts(state, 2 * session.sparkContext.defaultParallelism, _PART_BYTES)]
+    parts = states.parts(state, session.sparkContext.defaultParallelism)
     rows = _Reading(state)
     return _frame(session, rows, parts, _resolve(session, state, rows, parts, columns, given))
 
@@ -172,7 +173,7 @@ def diff(
     if state.keyed:
         columns.append(Column("key_group", 8, _INT))
     given = {"key": key_type, "map_key": map_key_type, "value": value_type}
-    parts = _pairs(before, after, state, 2 * session.sparkContext.defaultParallelism)
+    parts = _pairs(before, after, state, session.sparkContext.defaultParallelism)
     rows = _Comparing(state)
     return _frame(session, rows, parts, _resolve(session, state, rows, parts, columns, given))
 
@@ -208,18 +209,25 @@ _Pair = tuple[list[Slice], list[Slice]]
 
 def _pairs(before: CheckpointStates, after: CheckpointStates, state: StateId, at_least: int) -> list[_Pair]:
     """The same key groups of both, whichever subtasks had them."""
-    sides = [states.slices(state) if state in states.states else [] for states in (before, after)]
-    groups = sorted({group for side in sides for piece in side for group in piece.groups})
-    share = -(-len(groups) // max(at_least, 1)) or 1
+    sides = [states if state in states.states else None for states in (before, after)]
+    sizes: Counter[int] = Counter()
+    for states in sides:
+        sizes.update(states.group_sizes(state) if states is not None else {})
     pairs = []
-    for start in range(0, len(groups), share):
-        mine = set(groups[start : start + share])
-        cut = [[kept for piece in side if (kept := _only(piece, mine)).groups] for side in sides]
-        pairs.append((cut[0], cut[1]))
+    for groups in split(sorted(sizes), sizes, at_least):
+        old, new = (
+            [
+                cut
+                for piece in (states.slices(state) if states is not None else [])
+                if (cut := _only(piece, groups)).groups
+            ]
+            for states in sides
+        )
+        pairs.append((old, new))
     return pairs
 
 
-def _only(piece: Slice, groups: set[int]) -> Slice:
+def _only(piece: Slice, groups: Container[int]) -> Slice:
     return replace(piece, groups=[group for group in piece.groups if group in groups])
 
 
@@ -340,7 +348,7 @@ def _frame(session: SparkSession, rows: Any, parts: Sequence[Any], columns: list
     if not parts:
         return session.createDataFrame([], schema)
     emit = Shipped.of(_Emitting(rows, list(parts), columns, arrow_schema(schema)))
-    return session.range(0, len(parts), 1, len(parts)).mapInArrow(emit, schema)
+    return map_in_arrow(session.range(0, len(parts), 1, len(parts)), emit, schema)
 
 
 @dataclass(frozen=True)
