@@ -130,9 +130,9 @@ class SavepointWriter:
     ) -> SavepointWriter:
         """Give an operator a state, in the place of the one of that name if it has one.
 
-        The columns are those that `firesteel.state.read` gives: `key` and `value`; `index` for a list, `map_key` for a map,
+        The columns are those that `firesteel.state.read` gives: `key` and `value`; `position` for a list, `map_key` for a map,
         `timestamp` and no value for timers; `window` for state of windows; `last_access` for time-to-live. Without `key` it is
-        operator state: `value` and maybe `index` and `subtask` for a list, `map_key` and `value` for broadcast state.
+        operator state: `value` and maybe `position` and `subtask` for a list, `map_key` and `value` for broadcast state.
         A column `value_pickle` may be in the place of `value`, and so on. `key_group` is not looked at.
 
         :param kind: as in `firesteel.state.list_states`; that of the state in its place, or else what the columns say.

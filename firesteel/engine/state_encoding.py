@@ -52,7 +52,7 @@ _ARROW = pyarrow.schema(
 )
 
 _PART_COLUMNS = {
-    "list": "index", "map": "map_key", "timers": "timestamp", LIST: "index", UNION: "index", RAW: "index",
+    "list": "position", "map": "map_key", "timers": "timestamp", LIST: "position", UNION: "position", RAW: "position",
     BROADCAST: "map_key",
 }  # fmt: skip
 _LAYOUTS = ("value", "reducing", "aggregating", *_PART_COLUMNS)
@@ -121,8 +121,8 @@ class StateRows:
 
     def selected(self) -> DataFrame:
         assert self.frame is not None
-        if not self.state.keyed and self.state.kind != BROADCAST and "index" not in self.columns:
-            return self.frame.select(*self.columns, F.monotonically_increasing_id().alias("index"))
+        if not self.state.keyed and self.state.kind != BROADCAST and "position" not in self.columns:
+            return self.frame.select(*self.columns, F.monotonically_increasing_id().alias("position"))
         return self.frame.select(*self.columns)
 
     def without_frame(self) -> StateRows:
@@ -140,7 +140,7 @@ def _kind(what: str, given: str | None, known: StateId | None, types: dict[str, 
             given = BROADCAST if mapped else LIST
         elif mapped:
             given = "map"
-        elif "index" in types:
+        elif "position" in types:
             given = "list"
         else:
             given = "timers" if "timestamp" in types else "value"
@@ -165,7 +165,7 @@ def _check_columns(state: StateId, types: dict[str, spark.DataType]) -> tuple[st
         wanted.append("last_access")
     if state.kind.endswith(WINDOWS):
         wanted.append("window")
-    allowed = {*wanted, *(("window",) if state.keyed else ("subtask", "index"))}
+    allowed = {*wanted, *(("window",) if state.keyed else ("subtask", "position"))}
     if state.kind == BROADCAST:
         allowed = {*wanted}
     columns = []
@@ -188,7 +188,7 @@ def _check_columns(state: StateId, types: dict[str, spark.DataType]) -> tuple[st
             f"the DataFrame for {state}, which is {state.kind} state, has columns that mean nothing to it: "
             f"{', '.join(unknown)}. Drop them, or call them {', '.join(sorted(allowed))}"
         )
-    for name in ("index", "timestamp", "last_access", "subtask"):
+    for name in ("position", "timestamp", "last_access", "subtask"):
         if name in columns and not isinstance(types[name], _INTEGERS):
             raise StateError(
                 f"the column {name} of the DataFrame for {state} is {types[name].simpleString()}, and has to be a BIGINT"

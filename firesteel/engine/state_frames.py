@@ -32,12 +32,12 @@ _BATCH = 8192
 
 _LONG, _INT, _STRING, _BINARY = spark.LongType(), spark.IntegerType(), spark.StringType(), spark.BinaryType()
 _PARTS: dict[str, tuple[str, spark.DataType | str]] = {
-    "list": ("index", _LONG),
+    "list": ("position", _LONG),
     "map": ("map_key", "map_key"),
     "timers": ("timestamp", _LONG),
-    "operator-list": ("index", _LONG),
-    "operator-union": ("index", _LONG),
-    "raw": ("index", _LONG),
+    "operator-list": ("position", _LONG),
+    "operator-union": ("position", _LONG),
+    "raw": ("position", _LONG),
     "broadcast": ("map_key", "map_key"),
     "subtask": ("name", _STRING),
 }

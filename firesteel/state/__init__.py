@@ -47,7 +47,7 @@ def read(
 ) -> DataFrame:
     """One state of one operator as a DataFrame.
 
-    Its columns, as far as the state has them: `key`; `window`, with `start` and `end`, or `id`; `index` of a list, `map_key`
+    Its columns, as far as the state has them: `key`; `window`, with `start` and `end`, or `id`; `position` in a list, `map_key`
     of a map or of broadcast state, `timestamp` of a timer; `value`; `last_access`, where there is time-to-live; `key_group`.
     State that belongs to no key has `subtask` in the place of `key`. Times are milliseconds since 1970. An aggregating state's
     value is its accumulator.

@@ -67,7 +67,7 @@ class Slice:
 class Entry(NamedTuple):
     """What a state holds in one place.
 
-    `key` is the subtask where there are no keys. `part` is the index in a list, the key in a map, the timestamp of a
+    `key` is the subtask where there are no keys. `part` is the position in a list, the key in a map, the timestamp of a
     timer, or None where a key has one value. `time` is when the entry was last used, if the state has time-to-live.
     """
 

@@ -28,7 +28,7 @@ class NewEntry(NamedTuple):
     state: int  # which one of the order's new states
     group: int
     identity: bytes  # of the key and its window
-    position: int  # the index in a list, or a timer's timestamp
+    position: int  # in a list, or a timer's timestamp
     part: bytes  # of the key in a map
     entry: bytes  # a pickle of (key, window, part, value, time)
 
@@ -144,10 +144,10 @@ def _add(state: StateId, content: dict[Any, Any], key: Any, part: Any, stored: t
 
 
 def _twice(state: StateId, key: Any, window: Any, part: Any) -> StateError:
-    what = {"list": "index", "map": "map key", "timers": "timestamp", BROADCAST: "map key"}.get(state.layout)
+    what = {"list": "position", "map": "map key", "timers": "timestamp", BROADCAST: "map key"}.get(state.layout)
     where = [f"the key {key!r:.200}"] if state.keyed else []
     where += [f"the window {window!r:.200}"] if window is not None else []
-    where += [f"the {what or 'index'} {part!r:.200}"] if part is not None else []
+    where += [f"the {what or 'position'} {part!r:.200}"] if part is not None else []
     return StateError(
         f"the DataFrame for {state} has more than one row for {' and '.join(where)}: only one can be stored. Keys that are "
         f"equal in Python are one key (1, 1.0 and True). Remove the others, for example with dropDuplicates()"
