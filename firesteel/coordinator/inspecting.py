@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import TypeVar
 
 from firesteel.coordinator.completed import Completed, locate
-from firesteel.errors import StateError
+from firesteel.errors import RestoreError, StateError
 from firesteel.graph.keys import subtask_of
 from firesteel.state.files import BROADCAST, NO_GROUP
 from firesteel.state.origin import FileHandle
@@ -49,6 +49,11 @@ class CheckpointStates:
     def __init__(self, checkpoint: Completed) -> None:
         self.checkpoint = checkpoint
         self.metadata = checkpoint.metadata
+        if any("kind" in handle for chain in self.metadata.state for handle in chain):
+            raise RestoreError(
+                f"checkpoint {checkpoint.path} has state in the files of a database, of which no single state can be read. "
+                f"Take a savepoint of the job and read that: savepoints are the same whatever the backend"
+            )
         self._footers = {
             handle["file"]: open_footer(checkpoint.storage, handle) for chain in self.metadata.state for handle in chain
         }

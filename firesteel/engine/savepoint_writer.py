@@ -214,7 +214,8 @@ class SavepointWriter:
         try:
             chains = self._write_slots(storage)
             positions = {uid: where for uid, where in self._metadata.positions.items() if uid in self._operators}
-            metadata = replace(self._metadata, operators=self._operators, positions=positions)
+            final = self._metadata.final and positions == self._metadata.positions  # else there is input again
+            metadata = replace(self._metadata, operators=self._operators, positions=positions, final=final)
             publish(storage, metadata, chains, "", time.monotonic() - started)
         except BaseException as error:
             storage.delete_folder()

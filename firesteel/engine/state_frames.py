@@ -8,54 +8,39 @@ because of a value that does not fit.
 from __future__ import annotations
 
 import pickle
-from collections import Counter
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 
 from firesteel.connectors.dataframe_columns import RecordColumns
-from firesteel.coordinator.inspecting import CheckpointStates, open_states, split
+from firesteel.coordinator.inspecting import CheckpointStates, open_states
 from firesteel.datastream.window import CountWindow, TimeWindow
 from firesteel.engine.dataframes import arrow_schema
 from firesteel.engine.spark_private import map_in_arrow
 from firesteel.engine.state_types import REPR, VOID, Declared, Shape, check_fits, declared_type, shape_of, unite
 from firesteel.engine.state_workers import Batches, Shipped, run_parts
 from firesteel.errors import StateError, TypeMismatchError
-from firesteel.state.reading import Entry, Slice, StateId, block_checksums, contents, entries, entries_of
+from firesteel.state.reading import Entry, Slice, StateId, entries
 
 _BATCH = 8192
 
-_LONG, _INT, _STRING, _BINARY = spark.LongType(), spark.IntegerType(), spark.StringType(), spark.BinaryType()
+LONG, INT, STRING, _BINARY = spark.LongType(), spark.IntegerType(), spark.StringType(), spark.BinaryType()
 _PARTS: dict[str, tuple[str, spark.DataType | str]] = {
-    "list": ("position", _LONG),
+    "list": ("position", LONG),
     "map": ("map_key", "map_key"),
-    "timers": ("timestamp", _LONG),
-    "operator-list": ("position", _LONG),
-    "operator-union": ("position", _LONG),
-    "raw": ("position", _LONG),
+    "timers": ("timestamp", LONG),
+    "operator-list": ("position", LONG),
+    "operator-union": ("position", LONG),
+    "raw": ("position", LONG),
     "broadcast": ("map_key", "map_key"),
-    "subtask": ("name", _STRING),
+    "subtask": ("name", STRING),
 }
 """Kind of state -> the column for what tells the entries of one key apart, and its type, which may be one to be found."""
-
-
-class Change(NamedTuple):
-    """A difference between two states."""
-
-    key: Any
-    window: Any
-    part: Any
-    change: str
-    old: Any
-    new: Any
-    old_time: int | None
-    new_time: int | None
-    group: int
 
 
 @dataclass(frozen=True)
@@ -90,11 +75,13 @@ def read(
     state = states.find(uid, name)
     columns = _columns(state, first_entry(states, state))
     if pickled:
-        columns += [Column(f"{c.name}_pickle", c.at, _BINARY, _pickle) for c in columns if isinstance(c.type, str)]
+        columns += [
+            Column(f"{c.name}_pickle", c.at, _BINARY, pickled_bytes) for c in columns if isinstance(c.type, str)
+        ]
     given = {"key": key_type, "map_key": map_key_type, "value": value_type}
     parts = states.parts(state, session.sparkContext.defaultParallelism)
     rows = _Reading(state)
-    return _frame(session, rows, parts, _resolve(session, state, rows, parts, columns, given))
+    return make_frame(session, rows, parts, resolve(session, state, rows, parts, columns, given))
 
 
 def first_entry(states: CheckpointStates, state: StateId) -> Entry | None:
@@ -103,17 +90,17 @@ def first_entry(states: CheckpointStates, state: StateId) -> Entry | None:
 
 
 def _columns(state: StateId, sample: Entry | None) -> list[Column]:
-    columns = _place(state, sample)
+    columns = place_columns(state, sample)
     if state.layout != "timers":
         columns.append(Column("value", Entry._fields.index("value"), "value"))
     if state.ttl:
-        columns.append(Column("last_access", Entry._fields.index("time"), _LONG))
+        columns.append(Column("last_access", Entry._fields.index("time"), LONG))
     if state.keyed:
-        columns.append(Column("key_group", Entry._fields.index("group"), _INT))
+        columns.append(Column("key_group", Entry._fields.index("group"), INT))
     return columns
 
 
-def _place(state: StateId, sample: Entry | Change | None) -> list[Column]:
+def place_columns(state: StateId, sample: Entry | None) -> list[Column]:
     """The columns that say where an entry is. They are at the same places in entries and changes."""
     columns = []
     if state.keyed:
@@ -121,7 +108,7 @@ def _place(state: StateId, sample: Entry | Change | None) -> list[Column]:
         if sample is not None and sample.window is not None:
             columns.append(_window(sample.window))
     elif state.layout != "broadcast":
-        columns.append(Column("subtask", 0, _INT))
+        columns.append(Column("subtask", 0, INT))
     if state.layout in _PARTS:
         name, kind = _PARTS[state.layout]
         columns.append(Column(name, 2, kind))
@@ -130,10 +117,10 @@ def _place(state: StateId, sample: Entry | Change | None) -> list[Column]:
 
 def _window(sample: Any) -> Column:
     if isinstance(sample, TimeWindow):
-        return Column("window", 1, spark.StructType().add("start", _LONG).add("end", _LONG))
+        return Column("window", 1, spark.StructType().add("start", LONG).add("end", LONG))
     if isinstance(sample, CountWindow):
-        return Column("window", 1, spark.StructType().add("id", _LONG))
-    return Column("window", 1, _STRING, repr)
+        return Column("window", 1, spark.StructType().add("id", LONG))
+    return Column("window", 1, STRING, repr)
 
 
 @dataclass(frozen=True)
@@ -146,147 +133,10 @@ class _Reading:
         return chain.from_iterable(entries(self.state, piece) for piece in part)
 
 
-# -- comparing -----------------------------------------------------------------------------------------------
-
-
-def diff(
-    session: SparkSession,
-    old: str,
-    new: str,
-    uid: str,
-    name: str,
-    key_type: Any = None,
-    map_key_type: Any = None,
-    value_type: Any = None,
-) -> DataFrame:
-    """See `firesteel.state.diff`."""
-    before, after = open_states(old), open_states(new)
-    state = _same_state(before, after, uid, name)
-    sides = [states for states in (before, after) if state in states.states]
-    samples = (first_entry(states, state) for states in sides)
-    columns = _place(state, next((sample for sample in samples if sample is not None), None))
-    columns.append(Column("change", 3, _STRING))
-    if state.layout != "timers":
-        columns += [Column("old_value", 4, "value"), Column("new_value", 5, "value")]
-    if state.ttl:
-        columns += [Column("old_last_access", 6, _LONG), Column("new_last_access", 7, _LONG)]
-    if state.keyed:
-        columns.append(Column("key_group", 8, _INT))
-    given = {"key": key_type, "map_key": map_key_type, "value": value_type}
-    parts = _pairs(before, after, state, session.sparkContext.defaultParallelism)
-    rows = _Comparing(state)
-    return _frame(session, rows, parts, _resolve(session, state, rows, parts, columns, given))
-
-
-def _same_state(before: CheckpointStates, after: CheckpointStates, uid: str, name: str) -> StateId:
-    """
-    :raises StateError: neither has the state, or they cannot be compared.
-    """
-    found = [
-        next((state for state in states.states if (state.uid, state.name) == (uid, name)), None)
-        for states in (before, after)
-    ]
-    if found[0] is None and found[1] is None:
-        return after.find(uid, name)
-    if found[0] is None or found[1] is None:
-        return found[0] or found[1]  # type: ignore[return-value]
-    if found[0].kind != found[1].kind:
-        raise StateError(
-            f"{found[0]} is of kind {found[0].kind} in {before.checkpoint.path} and of kind {found[1].kind} in "
-            f"{after.checkpoint.path}: they hold different things and cannot be compared"
-        )
-    groups = [states.metadata.operators[uid].max_parallelism for states in (before, after)]
-    if found[0].keyed and groups[0] != groups[1]:
-        raise StateError(
-            f"operator {uid} has maximum parallelism {groups[0]} in {before.checkpoint.path} and {groups[1]} in "
-            f"{after.checkpoint.path}, so keys are in other key groups. Read both and join them by key instead"
-        )
-    return found[0]
-
-
-_Pair = tuple[list[Slice], list[Slice]]
-
-
-def _pairs(before: CheckpointStates, after: CheckpointStates, state: StateId, at_least: int) -> list[_Pair]:
-    """The same key groups of both, whichever subtasks had them."""
-    sides = [states if state in states.states else None for states in (before, after)]
-    sizes: Counter[int] = Counter()
-    for states in sides:
-        sizes.update(states.group_sizes(state) if states is not None else {})
-    pairs = []
-    for groups in split(sorted(sizes), sizes, at_least):
-        old, new = (
-            [
-                cut
-                for piece in (states.slices(state) if states is not None else [])
-                if (cut := _only(piece, groups)).groups
-            ]
-            for states in sides
-        )
-        pairs.append((old, new))
-    return pairs
-
-
-def _only(piece: Slice, groups: Container[int]) -> Slice:
-    return replace(piece, groups=[group for group in piece.groups if group in groups])
-
-
-@dataclass(frozen=True)
-class _Comparing:
-    """Gives what differs in a pair of parts, a key group at a time."""
-
-    state: StateId
-
-    def __call__(self, pair: _Pair) -> Iterator[Change]:
-        if not self.state.keyed:
-            yield from self._changes(*(self._entries(side) for side in pair))
-            return
-        old, new = ({group: piece for piece in side for group in piece.groups} for side in pair)
-        sums = [
-            {
-                group: found
-                for piece in side
-                for group, found in block_checksums(self.state, piece).items()
-                if group in by
-            }
-            for side, by in zip(pair, (old, new), strict=True)
-        ]
-        for group in sorted({*old, *new}):
-            if group in old and group in new and sums[0][group] == sums[1][group]:
-                continue  # the same blocks
-            yield from self._changes(
-                *(self._entries([replace(by[group], groups=[group])] if group in by else []) for by in (old, new))
-            )
-
-    def _entries(self, side: Sequence[Slice]) -> dict[Any, Entry]:
-        return {
-            entry[:3]: entry
-            for piece in side
-            for group, content in contents(self.state, piece)
-            for entry in entries_of(self.state, piece.subtask, group, content)
-        }
-
-    def _changes(self, old: dict[Any, Entry], new: dict[Any, Entry]) -> Iterator[Change]:
-        for place, entry in old.items():
-            if place not in new:
-                yield Change(*entry[:3], "removed", entry.value, None, entry.time, None, entry.group)
-            elif not _equal(entry.value, new[place].value):
-                now = new[place]
-                yield Change(*entry[:3], "changed", entry.value, now.value, entry.time, now.time, entry.group)
-        for place, entry in new.items():
-            if place not in old:
-                yield Change(*entry[:3], "added", None, entry.value, None, entry.time, entry.group)
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """Objects that do not say what makes them equal are so if they are stored as the same bytes; NaN is one of them."""
-    return bool(one == other) or (type(one) is type(other) and _pickle(one) == _pickle(other))
-
-
 # -- frames --------------------------------------------------------------------------------------------------
 
 
-def _resolve(
+def resolve(
     session: SparkSession,
     state: StateId,
     rows: Any,
@@ -317,7 +167,7 @@ def _typed(column: Column, declared: dict[str, Declared]) -> Column:
     kind = declared[column.type]
     if isinstance(kind, spark.DataType):
         return replace(column, type=kind)
-    return replace(column, type=_STRING, show=repr)
+    return replace(column, type=STRING, show=repr)
 
 
 @dataclass(frozen=True)
@@ -341,7 +191,7 @@ def _batches(rows: Iterator[Any]) -> Iterator[list[Any]]:
         yield batch
 
 
-def _frame(session: SparkSession, rows: Any, parts: Sequence[Any], columns: list[Column]) -> DataFrame:
+def make_frame(session: SparkSession, rows: Any, parts: Sequence[Any], columns: list[Column]) -> DataFrame:
     schema = spark.StructType(
         [spark.StructField(column.name, column.type) for column in columns]  # type: ignore[arg-type]
     )
@@ -382,8 +232,8 @@ class _Emitting:
         at, show = column.at, column.show
         if show is None:
             return [row[at] for row in rows]
-        return [None if row[at] is None and show is not _pickle else show(row[at]) for row in rows]
+        return [None if row[at] is None and show is not pickled_bytes else show(row[at]) for row in rows]
 
 
-def _pickle(value: Any) -> bytes:
+def pickled_bytes(value: Any) -> bytes:
     return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)

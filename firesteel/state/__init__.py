@@ -87,9 +87,9 @@ def diff(
 
     :raises StateError: neither has the state, or they have it in kinds that cannot be compared.
     """
-    from firesteel.engine import state_frames
+    from firesteel.engine import state_diff
 
-    return state_frames.diff(spark, old, new, uid, name, key_type, map_key_type, value_type)
+    return state_diff.diff(spark, old, new, uid, name, key_type, map_key_type, value_type)
 
 
 def __getattr__(name: str) -> Any:

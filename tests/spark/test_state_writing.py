@@ -153,10 +153,7 @@ def test_functions_make_objects_that_spark_has_no_types_for(spark: SparkSession,
     writer = SavepointWriter.new_savepoint(spark, parallelism=1, max_parallelism=16)
     writer.with_state("bank", "account", frame, value=lambda cents: Account("x", cents), key=lambda name: (name, 1))
     path = writer.write(str(tmp_path / "sp"))
-    (handle,) = (
-        os.listdir(path) if len(os.listdir(path)) == 1 else [n for n in os.listdir(path) if n.endswith(".state")]
-    )
-    with StateFile(handle, None, LocalStorage(path)) as file:
+    with StateFile(str(next(Path(path).glob("*.state")))) as file:
         (delta,) = file.deltas()
     assert (delta.keys, delta.values) == ([("ann", 1)], [Account("x", 5)])
 
