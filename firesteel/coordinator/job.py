@@ -127,7 +127,8 @@ class Job:
         self._results.rollback()
         committers = Committers(self._plan, self._directory.job_id, incarnation.number, self._directory.workspace)
         checkpointer = None
-        savepoints = SavepointWriting(self._directory, self._engine.tell, self._progress)
+        patience_s = self._settings.checkpoints.timeout_ms / 1000
+        savepoints = SavepointWriting(self._directory, self._engine.tell, self._progress, patience_s)
         reading = SourceReading(self._plan, self._settings)
         try:
             self._recover(incarnation, committers)

@@ -13,6 +13,7 @@ from firesteel.common import Duration, Encoder, RestartStrategies, Types, Waterm
 from firesteel.common.job_status import JobStatus
 from firesteel.common.storage import MemoryStorage
 from firesteel.common.watermark_strategy import TimestampAssigner
+from firesteel.coordinator import savepoint_writing
 from firesteel.coordinator.completed import Completed, locate
 from firesteel.coordinator.lineage import JobDirectory
 from firesteel.coordinator.savepoint_requests import Ending
@@ -282,7 +283,7 @@ def test_a_savepoint_that_cannot_be_written_says_why_and_the_job_goes_on(
         running.epochs()
         with monkeypatch.context() as patched:
             patched.setenv("FIRESTEEL_CRASH", f"merging-state:1:{fault}")  # of the processes that merge
-            with pytest.raises(SavepointError, match=rf"slot 0 could not write its state: .*{words}"):
+            with pytest.raises(SavepointError, match=rf"slot \d could not write its state: .*{words}"):
                 running.ask(tmp_path / "savepoints", ending).result(PATIENCE_S)
         running.epochs()
         assert os.listdir(tmp_path / "savepoints") == []
@@ -309,6 +310,21 @@ def test_a_drain_that_cannot_be_written_takes_the_job_back_to_before_it(
         len([n for n in range(20_001) if n // 3600 == hour and n % 2 == half]) for hour in range(6) for half in (0, 1)
     ]
     assert lines(tmp_path / "out") == sorted(f"{index % 2} {count}" for index, count in enumerate(hours))
+
+
+def test_a_savepoint_that_does_not_get_any_further_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = program()
+    env.get_checkpoint_config().set_checkpoint_timeout(10_000)
+    monkeypatch.setattr(savepoint_writing, "_LEAST_PATIENCE_S", 0)
+    with Running(env, str(tmp_path / "checkpoints")) as running:
+        running.epochs()
+        with monkeypatch.context() as patched:
+            patched.setenv("FIRESTEEL_CRASH", "merging-state:1:wait-600")
+            with pytest.raises(SavepointError, match="no slot has got any further with it for 10 s"):
+                running.ask(tmp_path / "savepoints").result(PATIENCE_S)
+        assert os.listdir(tmp_path / "savepoints") == []
+        check_consistent(running.savepoint(tmp_path / "savepoints"))  # the slots are free again
+    assert running.job.failures == []
 
 
 def test_two_at_once_are_two(tmp_path: Path) -> None:
@@ -372,6 +388,7 @@ def test_the_files_of_its_checkpoint_stay_for_as_long_as_a_savepoint_is_made_of_
 
 def test_a_cancelled_job_fails_its_savepoints_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Running(program(), str(tmp_path / "checkpoints")) as running:
+        running.epochs()
         monkeypatch.setenv("FIRESTEEL_CRASH", "merging-state:1:wait-60")
         answer = running.ask(tmp_path / "savepoints", Ending.SUSPEND)
         wait_until(lambda: list((tmp_path / "savepoints").glob("*/*.state")), "it to be under way")
