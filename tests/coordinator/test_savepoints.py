@@ -11,11 +11,12 @@ import pytest
 
 from firesteel.common import Duration, Encoder, RestartStrategies, Types, WatermarkStrategy
 from firesteel.common.job_status import JobStatus
-from firesteel.common.storage import MemoryStorage
+from firesteel.common.storage import MemoryStorage, open_storage
 from firesteel.common.watermark_strategy import TimestampAssigner
 from firesteel.coordinator import savepoint_writing
 from firesteel.coordinator.completed import Completed, locate
 from firesteel.coordinator.lineage import JobDirectory
+from firesteel.coordinator.savepoint import dispose
 from firesteel.coordinator.savepoint_requests import Ending
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.file_system import FileSink
@@ -27,6 +28,7 @@ from firesteel.graph.settings import StartSettings
 from firesteel.state.files import StateFile
 from tests.support.local_engine import LocalRun
 from tests.support.running import PATIENCE_S, Running, wait_until
+from tests.support.s3 import S3Server
 from tests.support.slicing import Sliced
 
 KEYS = 3
@@ -397,3 +399,29 @@ def test_a_cancelled_job_fails_its_savepoints_at_once(tmp_path: Path, monkeypatc
             answer.result(PATIENCE_S)
     assert running.job.status is JobStatus.CANCELED
     assert os.listdir(tmp_path / "savepoints") == []
+
+
+# ---- elsewhere
+
+
+def test_savepoints_go_from_one_storage_to_another_and_are_claimed_and_deleted_there(
+    s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "user")  # the paths that savepoints are known by hold no passwords
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "password")
+    bucket = s3.bucket()
+    with Running(program(), open_storage(bucket)) as running:  # from S3
+        running.epochs()
+        path = running.savepoint(bucket.replace("/checkpoints", "/savepoints"), Ending.SUSPEND)
+    assert running.failure is None and "password" not in path
+    check_consistent(path)
+    assert locate(path.replace("?", "/_metadata?")).metadata == locate(path).metadata
+    env = program(path)
+    env.start = StartSettings(path, claim=True)
+    with Running(env, str(tmp_path / "checkpoints"), "next") as running:  # to a directory
+        wait_until(lambda: not open_storage(path).names() or running.failure, "the claimed one to go")
+        running.epochs()
+        there = running.savepoint(bucket.replace("/checkpoints", "/others"))  # and back
+    check_consistent(there)
+    dispose(there)
+    assert open_storage(there).names() == []
