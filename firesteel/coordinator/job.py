@@ -56,7 +56,7 @@ class Job:
         self._engine, self._results, self._progress, self._output = engine, results, progress, output
         self._restarts = Restarts(settings.restart, checkpointing=settings.checkpoints.enabled)
         self._restore_from = settings.start.restore_from
-        self.savepoints = SavepointRequests(settings.name, settings.checkpoints.savepoint_directory)
+        self.savepoints = SavepointRequests(settings.name, settings.checkpoints.savepoint_directory, directory.storage)
         self._cancelled = threading.Event()
         self._incarnation: Incarnation | None = None
         self.guarantee = end_to_end(plan, settings.checkpoints.enabled, settings.checkpoints.mode)

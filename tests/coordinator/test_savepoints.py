@@ -36,15 +36,15 @@ ENDLESS = 10**12
 
 
 def program(
-    start_from: str | None = None, *, interval: int | None = 1, parallelism: int = 2, out: Path | None = None
+    start_from: str | None = None, *, interval: int | None = 1, out: Path | None = None, uid: str = "totals"
 ) -> StreamExecutionEnvironment:
     """Numbers, summed by key, without end."""
-    env = StreamExecutionEnvironment().set_parallelism(parallelism)
+    env = StreamExecutionEnvironment().set_parallelism(2)
     if interval is not None:
         env.enable_checkpointing(interval)
     env.start = StartSettings(start_from)
     numbers = env.from_source(Sliced(NumberSequenceSource(1, ENDLESS), 50), source_name="numbers").uid("numbers")
-    totals = numbers.key_by(lambda n: n % KEYS).reduce(lambda a, b: a + b).uid("totals")
+    totals = numbers.key_by(lambda n: n % KEYS).reduce(lambda a, b: a + b).uid(uid)
     if out is None:
         totals._end(Collect(), "Collect")
     else:
@@ -52,14 +52,14 @@ def program(
     return env
 
 
-def totals_in(savepoint: str) -> dict[int, int]:
+def totals_in(savepoint: str, uid: str = "totals") -> dict[int, int]:
     found: dict[int, int] = {}
     at = locate(savepoint)
     for chain in at.metadata.state:
         for handle in chain:
             with StateFile(handle["file"], handle["checksum"], at.storage) as file:
                 for delta in file.deltas():
-                    if delta.uid == "totals" and delta.kind == "value":
+                    if delta.uid == uid and delta.kind == "value":
                         found.update(zip(delta.keys, delta.values, strict=True))
     return found
 
@@ -249,6 +249,24 @@ def test_what_is_asked_for_at_the_end_of_the_input_is_made_of_the_last_checkpoin
             assert totals_in(path) == {0: 55} and locate(path).metadata.final
 
 
+def test_state_that_was_given_up_is_not_in_a_savepoint(tmp_path: Path) -> None:
+    """In checkpoints it may be for a while, so that its operator must not come back. It may come back to a savepoint."""
+    with Running(program(), str(tmp_path / "a")) as running:
+        running.epochs()
+        first = running.savepoint(tmp_path / "savepoints", Ending.SUSPEND)
+    env = program(first, uid="others")
+    env.start = StartSettings(first, allow_non_restored_state=True)
+    with Running(env, str(tmp_path / "b")) as running:
+        running.epochs()
+        second = running.savepoint(tmp_path / "savepoints", Ending.SUSPEND)
+    assert running.failure is None
+    directory = JobDirectory.open(str(tmp_path / "b"), "job")
+    newest = directory.latest()
+    assert newest is not None and newest.metadata.given_up == ["totals"]
+    assert locate(second).metadata.given_up == []
+    assert totals_in(second) == {} and totals_in(second, "others")
+
+
 # ---- what goes wrong
 
 
@@ -256,6 +274,9 @@ def test_without_a_directory_nothing_happens(tmp_path: Path) -> None:
     with Running(program(), str(tmp_path / "checkpoints")) as running:
         with pytest.raises(ConfigurationError, match=r"execution\.checkpointing\.savepoint-dir"):
             running.job.savepoints.ask(None).result(PATIENCE_S)
+        for inside in ("job", "job/savepoints", "x/../job/inc-1"):
+            with pytest.raises(ConfigurationError, match="in the job's own directory"):
+                running.ask(tmp_path / "checkpoints" / inside).result(PATIENCE_S)
         with pytest.raises(ConfigurationError, match="s9"):
             running.job.savepoints.ask("s9://bucket").result(PATIENCE_S)
         running.epochs()
