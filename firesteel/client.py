@@ -22,6 +22,7 @@ from firesteel.coordinator.driver_lock import DriverLock
 from firesteel.coordinator.job import Job
 from firesteel.coordinator.lineage import JobDirectory
 from firesteel.coordinator.progress import Progress
+from firesteel.coordinator.savepoint import dispose
 from firesteel.coordinator.savepoint_requests import Ending
 from firesteel.coordinator.starting import check_start
 from firesteel.datastream.collecting import END
@@ -31,7 +32,7 @@ from firesteel.graph.nodes import Read, ToFrame, Write
 from firesteel.graph.plan import JobPlan, PlannedOperator
 from firesteel.graph.settings import JobSettings
 
-__all__ = ["RunningJob", "check_frame", "check_schema", "launch", "open_results"]
+__all__ = ["RunningJob", "check_frame", "check_schema", "dispose", "launch", "open_results"]
 
 
 def launch(plan: JobPlan, settings: JobSettings, progress: Progress | None = None) -> RunningJob:
@@ -56,7 +57,7 @@ class RunningJob(JobClient):
             existing = JobDirectory.find(where, settings.name)
             if existing is not None and not settings.start.take_over:
                 lock.acquire(existing)  # first of all, so that a second driver is told at once
-            check_start(plan, settings)
+            plan = check_start(plan, settings)
             self._engine = SparkEngine(plan, settings)  # it refuses what cannot run before anything is written
             opened.callback(self._engine.close)
             memory = _memory(settings)

@@ -13,8 +13,10 @@ from firesteel.common.crashpoints import crash_point
 from firesteel.common.job_status import JobStatus
 from firesteel.coordinator.carrying import carrying, carrying_origin, keep, limit_of
 from firesteel.coordinator.checkpointing import Checkpointer, restore_point
+from firesteel.coordinator.claiming import claim
 from firesteel.coordinator.collecting import CollectedResults
 from firesteel.coordinator.committing import Committers
+from firesteel.coordinator.completed import locate
 from firesteel.coordinator.engine import Deployment, Engine, EpochOrder, SlotMessage
 from firesteel.coordinator.lineage import Incarnation, JobDirectory, confirm
 from firesteel.coordinator.metadata import CheckpointMetadata
@@ -54,7 +56,7 @@ class Job:
         self._engine, self._results, self._progress, self._output = engine, results, progress, output
         self._restarts = Restarts(settings.restart, checkpointing=settings.checkpoints.enabled)
         self._restore_from = settings.start.restore_from
-        self.savepoints = SavepointRequests(settings.name, settings.checkpoints.savepoint_directory)
+        self.savepoints = SavepointRequests(settings.name, settings.checkpoints.savepoint_directory, directory.storage)
         self._cancelled = threading.Event()
         self._incarnation: Incarnation | None = None
         self.guarantee = end_to_end(plan, settings.checkpoints.enabled, settings.checkpoints.mode)
@@ -115,14 +117,18 @@ class Job:
         self._check_cancelled()
         if self._incarnation is not None:
             self._incarnation.check()  # somebody may have taken over while this driver waited to restart
+        claimed = ""
+        if self._restore_from is not None and self._settings.start.claim:
+            claimed = claim(locate(self._restore_from), self._directory)
         incarnation = self._incarnation = self._directory.claim(
-            self._restore_from, leave_output=self._settings.start.allow_non_restored_state
+            self._restore_from, leave_output=self._settings.start.allow_non_restored_state, claimed=claimed
         )
         self._restore_from = None  # from now on the job goes on from its own newest checkpoint
         self._results.rollback()
         committers = Committers(self._plan, self._directory.job_id, incarnation.number, self._directory.workspace)
         checkpointer = None
-        savepoints = SavepointWriting(self._directory, self._engine.tell, self._progress)
+        patience_s = self._settings.checkpoints.timeout_ms / 1000
+        savepoints = SavepointWriting(self._directory, self._engine.tell, self._progress, patience_s)
         reading = SourceReading(self._plan, self._settings)
         try:
             self._recover(incarnation, committers)

@@ -16,6 +16,7 @@ from firesteel.errors import RestoreError
 from firesteel.state.files import NO_GROUP, OPERATOR_KINDS, Delta, StateFile
 from firesteel.state.layouts import TTL, merge
 from firesteel.state.origin import FileHandle
+from firesteel.state.parts import wanted_of
 from firesteel.state.store import WINDOWS
 
 Block = list[Any]
@@ -111,19 +112,12 @@ def block_checksums(state: StateId, piece: Slice) -> dict[int, list[str]]:
 
 def states_in(footer: dict[str, Any], handle: FileHandle) -> Iterator[tuple[StateId, list[Block]]]:
     """The states of a file, and their blocks as far as they belong to the chain that the handle is in."""
+    wanted = wanted_of(handle)
     for described in footer["states"]:
         state = StateId(described["uid"], described["name"], described["kind"])
-        blocks = [block for block in described["blocks"] if _stands_for(handle, state.uid, block[0])]
+        blocks = [block for block in described["blocks"] if wanted(state.uid, block[0])]
         if blocks:
             yield state, blocks
-
-
-def _stands_for(handle: FileHandle, uid: str, group: int) -> bool:
-    """A handle may say that only a part of its file belongs to its chain."""
-    part = handle.get("part")
-    if part is None:
-        return True
-    return uid in part["subtasks"] if group == NO_GROUP else group in range(*part["groups"].get(uid, (0, 0)))
 
 
 def _by_group(file: StateFile, handle: FileHandle, state: StateId) -> dict[int, list[Block]]:

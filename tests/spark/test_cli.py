@@ -83,3 +83,19 @@ def test_a_program_is_interrupted_and_started_from_an_older_checkpoint(tmp_path:
     assert code == 130, err
     assert f"goes back to checkpoint {older.metadata.checkpoint} " in err
     assert out[0] == f"Total(count={(read // 100 + 1) * 100})\n"
+
+
+def test_a_program_is_started_from_a_checkpoint_with_another_parallelism(tmp_path: Path) -> None:
+    job = tmp_path / "job.py"
+    job.write_text(dedent(JOB.replace("lambda n: 0", "lambda n: n % 20")))
+    code, _, err = interrupt_after(start(job), tmp_path / "checkpoints", 6)
+    assert code == 130, err
+    checkpoint = JobDirectory.open(str(tmp_path / "checkpoints"), "endless").completed(1)[4]
+    read = checkpoint.metadata.positions["numbers"]["left"][0][0]
+
+    code, out, err = interrupt_after(start(job, "-p3", "-s", checkpoint.path), tmp_path / "checkpoints", 1)
+    assert code == 130, err
+    counts = [line.split("> ")[1] for line in out]
+    first = counts[:20]
+    assert set(first) <= {f"Total(count={((read + key) // 20 // 100 + 1) * 100})\n" for key in range(20)}, (read, out)
+    assert {line.split(">")[0] for line in out} == {"1", "2", "3"}
