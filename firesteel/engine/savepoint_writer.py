@@ -25,7 +25,7 @@ from firesteel.coordinator.savepoint import publish
 from firesteel.engine.spark_private import map_in_arrow
 from firesteel.engine.state_encoding import ENCODED, FAILED, NO_STATE, Encoding, StateRows
 from firesteel.engine.state_frames import first_entry
-from firesteel.engine.state_workers import Batches, Shipped, answers, collect_answers, rebuilt
+from firesteel.engine.state_workers import Batches, Shipped, answers, check_session, collect_answers, rebuilt
 from firesteel.errors import ConfigurationError, StateError
 from firesteel.state.reading import Entry, Slice, StateId
 from firesteel.state.rewriting import NewEntry, NewState, SlotOrder, write_slot
@@ -50,6 +50,7 @@ class SavepointWriter:
 
     def __init__(self, spark: SparkSession, metadata: CheckpointMetadata, existing: CheckpointStates | None) -> None:
         """Use `new_savepoint` or `from_existing_savepoint`."""
+        check_session(spark)
         self._spark, self._metadata, self._existing = spark, metadata, existing
         self._operators = dict(metadata.operators)
         self._removed: set[tuple[str, str]] = set()
@@ -64,6 +65,7 @@ class SavepointWriter:
         :param max_parallelism: the number of key groups, which the job has to have too.
         :param parallelism: of the operators, and so the number of files; Spark's default parallelism unless given.
         """
+        check_session(spark)
         parallelism = min(parallelism or spark.sparkContext.defaultParallelism, max_parallelism)
         if not 0 < max_parallelism <= _MOST_KEY_GROUPS or parallelism < 1:
             raise ConfigurationError(

@@ -25,6 +25,7 @@ from firesteel.engine.state_frames import (
     place_columns,
     resolve,
 )
+from firesteel.engine.state_workers import check_session
 from firesteel.errors import StateError
 from firesteel.state.reading import Entry, Slice, StateId, block_checksums, contents, entries_of
 
@@ -54,6 +55,7 @@ def diff(
     value_type: Any = None,
 ) -> DataFrame:
     """See `firesteel.state.diff`."""
+    check_session(session)
     before, after = open_states(old), open_states(new)
     state = _same_state(before, after, uid, name)
     sides = [states for states in (before, after) if state in states.states]

@@ -103,6 +103,7 @@ class StateRows:
             "map_key": alike.part if alike is not None else None,
             "value": pattern.value if pattern is not None else None,
         }
+        _check_window(state, pattern, "window" in columns)
         makers: dict[str, Make] = {}
         for column in columns:
             role = column.removesuffix(_PICKLE)
@@ -110,7 +111,9 @@ class StateRows:
                 makers[role] = _unpickle
             elif role in _OBJECTS:
                 function = functions[role]
-                make = maker(types[column], None if function else patterns[role], column, what, role)
+                pattern_of = None if function else patterns[role]
+                there = function is None and known is not None and (role != "map_key" or alike is not None)
+                make = maker(types[column], pattern_of, there, column, what, role)
                 makers[role] = make if function is None else _Then(make, function)
             elif role == "window":
                 makers[role] = _windows(types[column], what)
@@ -194,6 +197,17 @@ def _check_columns(state: StateId, types: dict[str, spark.DataType]) -> tuple[st
                 f"the column {name} of the DataFrame for {state} is {types[name].simpleString()}, and has to be a BIGINT"
             )
     return tuple(columns)
+
+
+def _check_window(state: StateId, pattern: Entry | None, given: bool) -> None:
+    """State of windows must not become state of keys, or vice versa: nobody would find it."""
+    if pattern is None or not state.keyed or given == (pattern.window is not None):
+        return
+    has, wants = ("has a", "none") if given else ("has no", "one")
+    raise StateError(
+        f"the DataFrame for {state} {has} column window, and what is there already has {wants}: it is under the key "
+        f"{pattern.key!r:.200}" + (f" and the window {pattern.window!r:.200}" if pattern.window is not None else "")
+    )
 
 
 def _unpickle(data: Any) -> Any:

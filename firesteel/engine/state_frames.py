@@ -23,11 +23,12 @@ from firesteel.datastream.window import CountWindow, TimeWindow
 from firesteel.engine.dataframes import arrow_schema
 from firesteel.engine.spark_private import map_in_arrow
 from firesteel.engine.state_types import REPR, VOID, Declared, Shape, check_fits, declared_type, shape_of, unite
-from firesteel.engine.state_workers import Batches, Shipped, run_parts
+from firesteel.engine.state_workers import Batches, Shipped, check_session, run_parts
 from firesteel.errors import StateError, TypeMismatchError
 from firesteel.state.reading import Entry, Slice, StateId, entries
 
 _BATCH = 8192
+_LOOKED_AT = 1000
 
 LONG, INT, STRING, _BINARY = spark.LongType(), spark.IntegerType(), spark.StringType(), spark.BinaryType()
 _PARTS: dict[str, tuple[str, spark.DataType | str]] = {
@@ -71,6 +72,7 @@ def read(
     pickled: bool = False,
 ) -> DataFrame:
     """See `firesteel.state.read`."""
+    check_session(session)
     states = open_states(path)
     state = states.find(uid, name)
     columns = _columns(state, first_entry(states, state))
@@ -85,8 +87,9 @@ def read(
 
 
 def first_entry(states: CheckpointStates, state: StateId) -> Entry | None:
-    """One entry of a state, for what it looks like; None if there are none."""
-    return next((entry for piece in states.slices(state) for entry in entries(state, piece)), None)
+    """An entry of a state, for what it looks like, and one with a value if there is one near; None if there are none."""
+    found = list(islice((entry for piece in states.slices(state) for entry in entries(state, piece)), _LOOKED_AT))
+    return next((entry for entry in found if entry.value is not None), found[0] if found else None)
 
 
 def _columns(state: StateId, sample: Entry | None) -> list[Column]:

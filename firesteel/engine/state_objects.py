@@ -38,15 +38,16 @@ class _OtherError(Exception):
     """What the column would become, which is not what the state holds."""
 
 
-def maker(kind: spark.DataType, pattern: Any, column: str, what: str, parameter: str) -> Make:
+def maker(kind: spark.DataType, pattern: Any, alike: bool, column: str, what: str, parameter: str) -> Make:
     """What makes the objects of a column.
 
-    :param pattern: one of the objects that there are already; None: there are none.
+    :param pattern: one of the objects that there are already.
+    :param alike: there are such objects, so what a struct was must not be guessed.
     :param parameter: of the writer, that takes a function instead.
     :raises StateError: the column cannot become such objects.
     """
     try:
-        return _maker(kind, pattern)
+        return _maker(kind, pattern, alike)
     except _OtherError as other:
         raise StateError(
             f"{what} holds {pattern!r:.200} (a {type(pattern).__name__}), and the DataFrame's column {column} is "
@@ -55,15 +56,15 @@ def maker(kind: spark.DataType, pattern: Any, column: str, what: str, parameter:
         ) from None
 
 
-def _maker(kind: spark.DataType, pattern: Any) -> Make:
+def _maker(kind: spark.DataType, pattern: Any, alike: bool) -> Make:
     if isinstance(kind, spark.NullType):
         return _same
     if isinstance(kind, spark.StructType):
-        return _struct(kind, pattern)
+        return _struct(kind, pattern, alike)
     if isinstance(kind, spark.ArrayType):
-        return _array(kind, pattern)
+        return _array(kind, pattern, alike)
     if isinstance(kind, spark.MapType):
-        return _map(kind, pattern)
+        return _map(kind, pattern, alike)
     if isinstance(kind, spark.DecimalType) and type(pattern) is int and kind.scale == 0:
         return _nullable(int)
     made = next((cls for kinds, cls in _CLASSES if isinstance(kind, kinds)), None)
@@ -78,7 +79,9 @@ def _maker(kind: spark.DataType, pattern: Any) -> Make:
     return _utc if isinstance(kind, spark.TimestampType) else _same
 
 
-def _struct(kind: spark.StructType, pattern: Any) -> Make:
+def _struct(kind: spark.StructType, pattern: Any, alike: bool) -> Make:
+    if pattern is None and alike:
+        raise _OtherError("what its structs are made of cannot be told from that one")
     names = tuple(kind.names)
     expected = field_names(pattern) if pattern is not None else names
     if not expected:
@@ -86,7 +89,7 @@ def _struct(kind: spark.StructType, pattern: Any) -> Make:
     if sorted(expected) != sorted(names):
         raise _OtherError(f"it has the fields {', '.join(names)} and not {', '.join(expected)}")
     patterns = dict(zip(expected, fields_of(pattern), strict=True)) if pattern is not None else {}
-    makers = {field.name: _maker(field.dataType, patterns.get(field.name)) for field in kind.fields}
+    makers = {field.name: _maker(field.dataType, patterns.get(field.name), alike) for field in kind.fields}
     build = _builder(pattern, expected)
 
     def make(value: Any) -> Any:
@@ -116,19 +119,19 @@ def _builder(pattern: Any, names: tuple[str, ...]) -> Callable[[list[Any]], Any]
     return lambda values: cls(**dict(zip(names, values, strict=True)))
 
 
-def _array(kind: spark.ArrayType, pattern: Any) -> Make:
+def _array(kind: spark.ArrayType, pattern: Any, alike: bool) -> Make:
     cls: Any = list if pattern is None else type(pattern)
     if cls not in (list, tuple, set, frozenset):
         raise _OtherError("it would become a list")
-    element = _maker(kind.elementType, next((each for each in pattern or () if each is not None), None))
+    element = _maker(kind.elementType, next((each for each in pattern or () if each is not None), None), alike)
     return lambda values: None if values is None else cls(map(element, values))
 
 
-def _map(kind: spark.MapType, pattern: Any) -> Make:
+def _map(kind: spark.MapType, pattern: Any, alike: bool) -> Make:
     if pattern is not None and type(pattern) is not dict:
         raise _OtherError("it would become a dict")
     key, item = next(iter((pattern or {}).items()), (None, None))
-    make_key, make_item = _maker(kind.keyType, key), _maker(kind.valueType, item)
+    make_key, make_item = _maker(kind.keyType, key, alike), _maker(kind.valueType, item, alike)
     return lambda pairs: None if pairs is None else {make_key(k): make_item(v) for k, v in pairs}
 
 

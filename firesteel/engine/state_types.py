@@ -26,6 +26,17 @@ _LEAVES: dict[type, str] = {
     bytes: "binary",
     datetime.date: "date",
 }
+_SIMPLE: dict[str, spark.DataType] = {
+    "void": spark.NullType(),
+    "boolean": spark.BooleanType(),
+    "bigint": spark.LongType(),
+    "double": spark.DoubleType(),
+    "string": spark.StringType(),
+    "binary": spark.BinaryType(),
+    "date": spark.DateType(),
+    "timestamp": spark.TimestampType(),
+    "timestamp_ntz": spark.TimestampNTZType(),
+}
 _LARGEST = 2**63
 _DIGITS = 38
 
@@ -38,6 +49,7 @@ class Shape:
     parts: tuple[Shape, ...] = ()
     names: tuple[str, ...] = ()
     digits: tuple[int, int] = (0, 0)  # of a decimal: before and after the point
+    of: str = ""  # the class of what is a struct in Spark
     example: str = ""
 
     @property
@@ -61,7 +73,7 @@ class Shape:
             return spark.DecimalType(_DIGITS, 0)
         if self.kind == "decimal":
             return spark.DecimalType(max(1, sum(self.digits)), self.digits[1])
-        return spark.DataType.fromDDL(self.kind)
+        return _SIMPLE[self.kind]
 
 
 VOID = Shape()
@@ -84,13 +96,13 @@ def unite(one: Shape, other: Shape) -> Shape:
         return one
     if {one.kind, other.kind} == {"bigint", "huge"}:
         return one if one.kind == "huge" else other
-    if one.kind != other.kind or one.names != other.names:
+    if (one.kind, one.names, one.of) != (other.kind, other.names, other.of):
         return _misfit(f"there are both {one.example} and {other.example}")
     digits = max(one.digits[0], other.digits[0]), max(one.digits[1], other.digits[1])
     if sum(digits) > _DIGITS:
         return _misfit(f"{one.example} and {other.example} together take more than {_DIGITS} digits")
     parts = tuple(unite(mine, others) for mine, others in zip(one.parts, other.parts, strict=True))
-    return Shape(one.kind, parts, one.names, digits, one.example)
+    return Shape(one.kind, parts, one.names, digits, one.of, one.example)
 
 
 def shape_of(values: Sequence[Any]) -> Shape:
@@ -161,7 +173,8 @@ def _records(values: Sequence[Any], first: Any) -> Shape:
             return _misfit(f"there are both {_shown(first)} and {_shown(value)}")
     fields = [fields_of(value) for value in values]
     parts = tuple(shape_of(column) for column in zip(*fields, strict=True))
-    return Shape("struct", parts, names, example=_shown(first))
+    cls = type(first)
+    return Shape("struct", parts, names, of=f"{cls.__module__}.{cls.__qualname__}", example=_shown(first))
 
 
 def field_names(record: Any) -> tuple[str, ...]:

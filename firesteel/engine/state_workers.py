@@ -16,7 +16,7 @@ from pyspark.sql import types as spark
 
 from firesteel import errors
 from firesteel.engine.dataframes import job_group
-from firesteel.engine.spark_private import map_in_arrow
+from firesteel.engine.spark_private import is_classic, map_in_arrow
 from firesteel.graph.shipping import install_main_classes, pack_main_classes
 
 Batches = Iterator[pyarrow.RecordBatch]
@@ -48,6 +48,17 @@ class Shipped:
         install_main_classes(self.main_classes)
         function: Callable[[Batches], Batches] = pickle.loads(self.function)
         yield from function(batches)
+
+
+def check_session(session: Any) -> None:
+    """
+    :raises ConfigurationError: it is no session whose workers can be used.
+    """
+    if not isinstance(session, SparkSession) or not is_classic(session.range(0)):
+        raise errors.ConfigurationError(
+            f"a classic SparkSession is needed, SparkSession.builder.master(...).getOrCreate(), and not {session!r:.200}: over "
+            f"Spark Connect the state files may be on another machine"
+        )
 
 
 def run_parts(session: SparkSession, work: Callable[[Any], Any], parts: Sequence[Any], description: str) -> list[Any]:
