@@ -18,10 +18,14 @@ from firesteel.datastream import KeyedProcessFunction, RuntimeContext, StreamExe
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from firesteel.engine import session
 from firesteel.errors import ConfigurationError, InvalidKeyError, StateError
+from firesteel.graph.nodes import Collect
 from firesteel.state import SavepointWriter
 from firesteel.state.files import StateFile
+from tests.golden.everything import rest_of
+from tests.golden.test_golden_savepoints import HERE, KINDS, VERSIONS
 from tests.spark.state_jobs import KEYS, NAMES, Account, Snapshot, program, snapshots
 from tests.support.local_engine import LocalRun
+from tests.support.s3 import S3Server
 
 PLACES = [
     *(("everything", name) for name in (*NAMES, "/event-timers") if name != "mixed"),
@@ -119,6 +123,41 @@ def test_every_state_read_and_written_again_is_the_same_to_the_job(
     expected = goes_on(taken.path, tmp_path / "a", capsys)
     assert len(expected) > 6 * KEYS
     assert goes_on(path, tmp_path / "b", capsys) == expected
+
+
+def test_the_golden_savepoint_taken_apart_and_put_together_goes_on_as_the_original(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Every kind of state there is, as objects, through Spark's shuffle."""
+    golden = HERE / VERSIONS[-1]
+    original = str(golden / "savepoint")
+    writer = SavepointWriter.from_existing_savepoint(spark, original)
+    infos = [info for info in state.list_states(original) if info.kind != "subtask"]
+    assert {info.kind for info in infos} == KINDS - {"subtask"}
+    for info in infos:
+        types = {"key_type": "repr", "map_key_type": "repr", "value_type": "repr"}
+        frame = state.read(spark, original, info.uid, info.name, pickled=True, **types)  # type: ignore[arg-type]
+        writer.with_state(info.uid, info.name, frame.drop("key", "map_key", "value"))
+    path = writer.write(str(tmp_path / "rewritten"))
+    assert rest_of(Path(path)) == (golden / "rest.txt").read_text().splitlines()
+
+
+def test_a_savepoint_goes_to_an_object_store_and_is_restored_with_any_parallelism(
+    spark: SparkSession, s3: S3Server, tmp_path: Path
+) -> None:
+    bucket = s3.bucket()
+    place, _, options = bucket.partition("?")
+    frame = spark.range(50).selectExpr("id AS key", "id * 10 AS value")
+    writer = SavepointWriter.new_savepoint(spark, parallelism=2).with_state("tally", "count", frame)
+    writer.write(f"{place}/bootstrap?{options}")
+    path = f"{place}/bootstrap?{options}"
+    assert state.read(spark, path, "tally", "count").agg({"value": "sum"}).collect() == [(sum(range(50)) * 10,)]
+    for parallelism in (1, 3):
+        env = starting_from(path, parallelism)
+        stream = env.from_collection(list(range(50))).key_by(lambda n: n).process(Tally()).uid("tally")
+        stream._end(Collect(), "Collect")
+        run = LocalRun(env, str(tmp_path / str(parallelism)), "job").run()
+        assert sorted(result[:2] for result in run.collected()) == [(n, n * 10 + 1) for n in range(50)]
 
 
 def test_an_update_changes_some_keys_and_leaves_the_others_and_the_original_alone(
@@ -228,12 +267,23 @@ def test_columns_that_do_not_make_the_state_are_refused_before_spark_runs(spark:
     refused("count", "key STRING, value BIGINT, value_pickle BINARY", "value and value_pickle, and only one")
     refused("seen", "key STRING, position STRING, value BIGINT", "column position .* is string, and has to be a BIGINT")
     refused("new", "key STRING, value BIGINT", "cannot be of kind 'queue'. Kinds are value, reducing", "queue")
+    with pytest.raises(StateError, match="has no column window, and what is there already has one"):
+        writer.with_state(
+            "sessions", "/event-timers", spark.createDataFrame([("a", 1)], "key STRING, timestamp BIGINT")
+        )
     with pytest.raises(StateError, match="everything has no state 'cuont'"):
         writer.update_state("everything", "cuont", spark.range(1))
     with pytest.raises(StateError, match="everything has no state 'cuont'"):
         writer.remove_state("everything", "cuont")
     with pytest.raises(StateError, match="made of a DataFrame, not of"):
         writer.with_state("everything", "count", [1])  # type: ignore[arg-type]
+
+
+def test_only_a_classic_session_will_do(taken: Snapshot) -> None:
+    with pytest.raises(ConfigurationError, match="a classic SparkSession is needed"):
+        SavepointWriter.new_savepoint(None)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="a classic SparkSession is needed"):
+        state.read("spark", taken.path, "everything", "count")  # type: ignore[arg-type]
 
 
 def test_nothing_that_is_there_is_overwritten(spark: SparkSession, tmp_path: Path) -> None:
