@@ -17,6 +17,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from firesteel.common.execution_config import MAX_KEY_GROUPS
 from firesteel.common.storage import Storage, open_storage, reason
 from firesteel.coordinator.importing import check_importable
 from firesteel.coordinator.inspecting import CheckpointStates, open_states
@@ -27,11 +28,9 @@ from firesteel.engine.state_encoding import ENCODED, FAILED, NO_STATE, Encoding,
 from firesteel.engine.state_frames import first_entry
 from firesteel.engine.state_workers import Batches, Shipped, answers, check_session, collect_answers, rebuilt
 from firesteel.errors import ConfigurationError, StateError
-from firesteel.state.reading import Entry, Slice, StateId
+from firesteel.graph.plan import default_max_parallelism
+from firesteel.state.reading import Slice, StateId
 from firesteel.state.rewriting import NewEntry, NewState, SlotOrder, write_slot
-
-DEFAULT_MAX_PARALLELISM = 128
-_MOST_KEY_GROUPS = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -48,31 +47,40 @@ class SavepointWriter:
     Nothing is written before `write`, and the existing savepoint or checkpoint is never touched.
     """
 
-    def __init__(self, spark: SparkSession, metadata: CheckpointMetadata, existing: CheckpointStates | None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        metadata: CheckpointMetadata,
+        existing: CheckpointStates | None,
+        parallelism: int,
+        max_parallelism: int,
+    ) -> None:
         """Use `new_savepoint` or `from_existing_savepoint`."""
-        check_session(spark)
         self._spark, self._metadata, self._existing = spark, metadata, existing
         self._operators = dict(metadata.operators)
+        self._new_operator = OperatorInfo("", "State", parallelism, max_parallelism, keyed=False)
         self._removed: set[tuple[str, str]] = set()
         self._changes: dict[tuple[str, str], _Change] = {}
 
     @staticmethod
     def new_savepoint(
-        spark: SparkSession, max_parallelism: int = DEFAULT_MAX_PARALLELISM, parallelism: int | None = None
+        spark: SparkSession, max_parallelism: int | None = None, parallelism: int | None = None
     ) -> SavepointWriter:
         """A savepoint of nothing but what is given. A job that starts from it reads its sources from their beginning.
 
-        :param max_parallelism: the number of key groups, which the job has to have too.
+        :param max_parallelism: the number of key groups, for as long as the state lives; what a job would have unless given.
         :param parallelism: of the operators, and so the number of files; Spark's default parallelism unless given.
         """
         check_session(spark)
-        parallelism = min(parallelism or spark.sparkContext.defaultParallelism, max_parallelism)
-        if not 0 < max_parallelism <= _MOST_KEY_GROUPS or parallelism < 1:
+        if parallelism is None:
+            parallelism = min(spark.sparkContext.defaultParallelism, max_parallelism or MAX_KEY_GROUPS)
+        if max_parallelism is None:
+            max_parallelism = default_max_parallelism(parallelism)
+        if not 0 < parallelism <= max_parallelism <= MAX_KEY_GROUPS:
             raise ConfigurationError(
-                f"a savepoint with parallelism {parallelism} and maximum parallelism {max_parallelism} cannot be: they are at "
-                f"least 1, and the maximum at most {_MOST_KEY_GROUPS}"
+                f"a savepoint cannot have parallelism {parallelism} and maximum parallelism {max_parallelism}: from 1 to the "
+                f"maximum, and that at most {MAX_KEY_GROUPS}"
             )
-        template = OperatorInfo("", "", parallelism, max_parallelism, keyed=False)
         metadata = CheckpointMetadata(
             job_id=uuid.uuid4().hex,
             job_name="made of DataFrames",
@@ -85,9 +93,7 @@ class SavepointWriter:
             state=[[] for _ in range(parallelism)],
             committables={},
         )
-        writer = SavepointWriter(spark, metadata, None)
-        writer._template = template
-        return writer
+        return SavepointWriter(spark, metadata, None, parallelism, max_parallelism)
 
     @staticmethod
     def from_existing_savepoint(spark: SparkSession, path: str) -> SavepointWriter:
@@ -97,25 +103,20 @@ class SavepointWriter:
         :param path: its directory or its `_metadata` file.
         :raises RestoreError: it is none, it cannot be read, or it holds output that is not committed yet.
         """
+        check_session(spark)
         states = open_states(path)
         check_importable(states.checkpoint, leave_output=False)
-        metadata = states.metadata
-        writer = SavepointWriter(spark, metadata, states)
-        keyed = [info for info in metadata.operators.values() if info.keyed]
-        groups = keyed[0].max_parallelism if keyed else DEFAULT_MAX_PARALLELISM
-        writer._template = OperatorInfo("", "", len(metadata.state), groups, keyed=False)
-        return writer
-
-    _template: OperatorInfo
+        slots = len(states.metadata.state)
+        keyed = [info.max_parallelism for info in states.metadata.operators.values() if info.keyed]
+        groups = keyed[0] if keyed else default_max_parallelism(slots)
+        return SavepointWriter(spark, states.metadata, states, min(slots, groups), groups)
 
     def with_operator(self, uid: str, states: Mapping[str, DataFrame]) -> SavepointWriter:
-        """Give an operator these states and no others: name -> rows. Their kinds follow from their columns; see
-        `with_state`, which can also be told."""
-        known = self._operators.get(uid)
-        self.remove_operator(uid)
-        if known is not None:
-            self._operators[uid] = known
+        """Give an operator these states and no others: name -> rows, each as for `with_state`. Where it is a source, it goes
+        on from where it was."""
+        self._remove_states(uid)
         for name, frame in states.items():
+            self._removed.discard((uid, name))
             self.with_state(uid, name, frame)
         return self
 
@@ -135,7 +136,8 @@ class SavepointWriter:
         The columns are those that `firesteel.state.read` gives: `key` and `value`; `position` for a list, `map_key` for a map,
         `timestamp` and no value for timers; `window` for state of windows; `last_access` for time-to-live. Without `key` it is
         operator state: `value` and maybe `position` and `subtask` for a list, `map_key` and `value` for broadcast state.
-        A column `value_pickle` may be in the place of `value`, and so on. `key_group` is not looked at.
+        A column `value_pickle` may be in the place of `value`, and so on. `key_group` is not looked at. Keys and values become
+        objects like those that they replace; after `remove_state` there are none.
 
         :param kind: as in `firesteel.state.list_states`; that of the state in its place, or else what the columns say.
         :param key: makes the key of the column's value; `map_key` and `value` likewise. Structs come as tuples or Rows.
@@ -179,20 +181,30 @@ class SavepointWriter:
         return self
 
     def remove_operator(self, uid: str) -> SavepointWriter:
-        """Leave an operator out, with its states and positions: it starts anew. One that is not there is no error."""
-        self._operators.pop(uid, None)
+        """Leave an operator out, with its states and positions: it starts anew.
+
+        :raises StateError: there is no such operator.
+        """
+        if uid not in self._operators:
+            raise StateError(
+                f"there is no operator with uid {uid!r} to remove. There are: {', '.join(sorted(self._operators)) or 'none'}"
+            )
+        del self._operators[uid]
+        self._remove_states(uid)
+        return self
+
+    def _remove_states(self, uid: str) -> None:
         self._changes = {place: change for place, change in self._changes.items() if place[0] != uid}
         self._removed |= {(state.uid, state.name) for state in self._states() if state.uid == uid}
-        return self
 
     def _give(
         self, uid: str, name: str, frame: DataFrame, kind: str | None, functions: dict[str, Any], over: bool
     ) -> SavepointWriter:
-        known = next((state for state in self._states() if (state.uid, state.name) == (uid, name)), None)
-        pattern: Entry | None = None
-        if known is not None and self._existing is not None:
-            pattern = first_entry(self._existing, known)
-        info = self._operators.get(uid) or replace(self._template, name=uid, kind="State")
+        known, pattern = None, None
+        if self._existing is not None and (uid, name) not in self._removed:
+            known = next((state for state in self._states() if (state.uid, state.name) == (uid, name)), None)
+            pattern = first_entry(self._existing, known) if known is not None else None
+        info = self._operators.get(uid) or replace(self._new_operator, name=uid)
         rows = StateRows.of(uid, name, frame, kind, known, pattern, functions, info.parallelism, info.max_parallelism)
         self._operators[uid] = replace(info, keyed=info.keyed or rows.state.keyed)
         self._changes[uid, name] = _Change(rows, over)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
 from firesteel.datastream.window import CountWindow, GlobalWindow, TimeWindow
-from firesteel.engine.dataframes import check_frame
+from firesteel.engine.spark_private import is_classic
 from firesteel.engine.state_objects import Make, maker
 from firesteel.engine.state_workers import Batches, failure
 from firesteel.errors import FiresteelError, InvalidKeyError, StateError
@@ -91,30 +91,27 @@ class StateRows:
         :raises StateError: the columns cannot become such a state.
         """
         what = f"state {name!r} of operator {uid}"
-        if not isinstance(frame, DataFrame):
-            raise StateError(f"{what} is made of a DataFrame, not of {frame!r:.200}")
-        check_frame(frame)
+        if not isinstance(frame, DataFrame) or not is_classic(frame) or frame.isStreaming:
+            raise StateError(f"{what} is made of a DataFrame, classic and not streaming, not of {frame!r:.200}")
         types = {field.name: field.dataType for field in frame.schema.fields if field.name not in _IGNORED}
         state = StateId(uid, name, _kind(what, kind, known, types))
         columns = _check_columns(state, types)
-        alike = pattern if pattern is not None and known is not None and known.layout == state.layout else None
-        patterns = {
-            "key": pattern.key if pattern is not None and known is not None and known.keyed else None,
-            "map_key": alike.part if alike is not None else None,
-            "value": pattern.value if pattern is not None else None,
-        }
-        _check_window(state, pattern, "window" in columns)
+        patterns: dict[str, Any] = {}
+        if known is not None and pattern is not None and known.keyed == state.keyed:
+            _check_window(state, pattern, "window" in columns)
+            patterns["key"] = pattern.key
+            if known.layout == state.layout:
+                patterns |= {"map_key": pattern.part, "value": pattern.value}
         makers: dict[str, Make] = {}
         for column in columns:
             role = column.removesuffix(_PICKLE)
             if column.endswith(_PICKLE):
                 makers[role] = _unpickle
             elif role in _OBJECTS:
-                function = functions[role]
-                pattern_of = None if function else patterns[role]
-                there = function is None and known is not None and (role != "map_key" or alike is not None)
-                make = maker(types[column], pattern_of, there, column, what, role)
-                makers[role] = make if function is None else _Then(make, function)
+                if (function := functions[role]) is not None:
+                    makers[role] = _Then(maker(types[column], None, False, column, what, role), function)
+                else:
+                    makers[role] = maker(types[column], patterns.get(role), role in patterns, column, what, role)
             elif role == "window":
                 makers[role] = _windows(types[column], what)
         unused = [role for role, function in functions.items() if function is not None and role not in makers]
@@ -196,12 +193,14 @@ def _check_columns(state: StateId, types: dict[str, spark.DataType]) -> tuple[st
             raise StateError(
                 f"the column {name} of the DataFrame for {state} is {types[name].simpleString()}, and has to be a BIGINT"
             )
+    if state.kind == RAW and "value" in columns and not isinstance(types["value"], spark.BinaryType):
+        raise StateError(f"raw state is bytes, and the column value of the DataFrame for {state} is no BINARY")
     return tuple(columns)
 
 
-def _check_window(state: StateId, pattern: Entry | None, given: bool) -> None:
+def _check_window(state: StateId, pattern: Entry, given: bool) -> None:
     """State of windows must not become state of keys, or vice versa: nobody would find it."""
-    if pattern is None or not state.keyed or given == (pattern.window is not None):
+    if given == (pattern.window is not None):
         return
     has, wants = ("has a", "none") if given else ("has no", "one")
     raise StateError(

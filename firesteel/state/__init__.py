@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from firesteel.coordinator.inspecting import StateInfo
     from firesteel.engine.savepoint_writer import SavepointWriter
 
-__all__ = ["SavepointWriter", "diff", "list_states", "read"]
+__all__ = ["SavepointWriter", "StateInfo", "diff", "list_states", "read"]
 
 
 def list_states(path: str) -> list[StateInfo]:
@@ -97,4 +97,8 @@ def __getattr__(name: str) -> Any:
         from firesteel.engine.savepoint_writer import SavepointWriter
 
         return SavepointWriter
+    if name == "StateInfo":
+        from firesteel.coordinator.inspecting import StateInfo
+
+        return StateInfo
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

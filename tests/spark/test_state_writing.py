@@ -275,6 +275,8 @@ def test_columns_that_do_not_make_the_state_are_refused_before_spark_runs(spark:
         writer.update_state("everything", "cuont", spark.range(1))
     with pytest.raises(StateError, match="everything has no state 'cuont'"):
         writer.remove_state("everything", "cuont")
+    with pytest.raises(StateError, match=r"no operator with uid 'nobody' to remove. There are: applying, everything"):
+        writer.remove_operator("nobody")
     with pytest.raises(StateError, match="made of a DataFrame, not of"):
         writer.with_state("everything", "count", [1])  # type: ignore[arg-type]
 
@@ -283,7 +285,14 @@ def test_only_a_classic_session_will_do(taken: Snapshot) -> None:
     with pytest.raises(ConfigurationError, match="a classic SparkSession is needed"):
         SavepointWriter.new_savepoint(None)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="a classic SparkSession is needed"):
+        SavepointWriter.from_existing_savepoint(None, taken.path)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="a classic SparkSession is needed"):
         state.read("spark", taken.path, "everything", "count")  # type: ignore[arg-type]
+
+
+def test_more_subtasks_than_key_groups_are_refused(spark: SparkSession) -> None:
+    with pytest.raises(ConfigurationError, match="cannot have parallelism 9 and maximum parallelism 8"):
+        SavepointWriter.new_savepoint(spark, max_parallelism=8, parallelism=9)
 
 
 def test_nothing_that_is_there_is_overwritten(spark: SparkSession, tmp_path: Path) -> None:
