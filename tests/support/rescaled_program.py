@@ -24,7 +24,12 @@ from firesteel.datastream import (
     ValueStateDescriptor,
     WindowFunction,
 )
-from firesteel.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from firesteel.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
 from tests.support.scheduled import Scheduled
 from tests.testing.functions import ANYTHING, Mean
 
@@ -33,7 +38,7 @@ Record = tuple[str, int, int]
 
 EPOCH_MS = 10
 TTL_MS = 25
-OPERATORS = ("states", "rules", "tumbling", "sliding", "session", "counted", "hoard", "second hoard")
+OPERATORS = ("states", "rules", "tumbling", "by clock", "sliding", "session", "counted", "hoard", "second hoard")
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
 
 
@@ -158,6 +163,7 @@ def describe(
         "states": keyed.process(EveryState()),
         "rules": keyed.connect(changes.broadcast(RULES)).process(Ruled()),
         "tumbling": window(TumblingEventTimeWindows.of(Time.milliseconds(35))).reduce(add),
+        "by clock": window(TumblingProcessingTimeWindows.of(Time.milliseconds(35))).reduce(add),
         "sliding": window(SlidingEventTimeWindows.of(Time.milliseconds(60), Time.milliseconds(25))).apply(Listed()),
         "session": window(EventTimeSessionWindows.with_gap(Time.milliseconds(22))).reduce(add),
         "counted": keyed.count_window(3).reduce(add),
