@@ -275,7 +275,7 @@ def test_columns_that_do_not_make_the_state_are_refused_before_spark_runs(spark:
         writer.update_state("everything", "cuont", spark.range(1))
     with pytest.raises(StateError, match="everything has no state 'cuont'"):
         writer.remove_state("everything", "cuont")
-    with pytest.raises(StateError, match=r"no operator with uid 'nobody' to remove. There are: applying, everything"):
+    with pytest.raises(StateError, match=r"no operator with uid 'nobody' to remove. There are: applying, coll"):
         writer.remove_operator("nobody")
     with pytest.raises(StateError, match="made of a DataFrame, not of"):
         writer.with_state("everything", "count", [1])  # type: ignore[arg-type]
