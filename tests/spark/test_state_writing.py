@@ -277,7 +277,7 @@ def test_columns_that_do_not_make_the_state_are_refused_before_spark_runs(spark:
         writer.remove_state("everything", "cuont")
     with pytest.raises(StateError, match=r"no operator with uid 'nobody' to remove. There are: applying, coll"):
         writer.remove_operator("nobody")
-    with pytest.raises(StateError, match="made of a DataFrame, not of"):
+    with pytest.raises(StateError, match="made of a DataFrame, classic and not streaming, not of"):
         writer.with_state("everything", "count", [1])  # type: ignore[arg-type]
 
 
