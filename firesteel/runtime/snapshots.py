@@ -7,7 +7,6 @@ short by compaction, in a process of its own.
 
 from __future__ import annotations
 
-import pickle
 import queue
 import threading
 import uuid
@@ -17,10 +16,11 @@ from typing import Any
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.common.storage import MemoryStorage, Storage
-from firesteel.errors import SerializationError, SlotLostError
+from firesteel.errors import SlotLostError
 from firesteel.runtime.compacting import Compactor
 from firesteel.runtime.whole_state import WholeState
 from firesteel.state.files import NO_GROUP, Delta, StateFileWriter
+from firesteel.state.serializing import unpicklable
 from firesteel.state.store import Store, Table
 
 FileHandle = dict[str, Any]  # {"file": path below the job's directory, "size": bytes, "checksum": hex}
@@ -141,30 +141,8 @@ def _add(writer: StateFileWriter, delta: Delta) -> None:
     try:
         writer.add(delta)
     except Exception as error:
-        raise SerializationError(
-            f"{delta.kind} state {delta.name!r} of operator {delta.uid} holds {_culprit(delta)}, which cannot be part of a "
-            f"checkpoint because it cannot be pickled: {error}. Keep such objects in attributes of the function, made in "
-            f"open(), and classes of keys and values at the top level of a module"
-        ) from error
-
-
-def _culprit(delta: Delta) -> str:
-    """What of it cannot be pickled, and where it is."""
-    for key, value in zip(delta.keys, delta.values, strict=True):
-        if not _picklable(value):
-            return f"{value!r:.200} of type {type(value).__qualname__} under the key {key!r:.200}"
-    for key in (*delta.keys, *delta.deleted):
-        if not _picklable(key):
-            return f"the key {key!r:.200} of type {type(key).__qualname__}"
-    return "a value"
-
-
-def _picklable(what: Any) -> bool:
-    try:
-        pickle.dumps(what)
-    except Exception:  # noqa: BLE001  whatever pickling raises, this is the culprit
-        return False
-    return True
+        keys = (*delta.keys, *delta.deleted)
+        raise unpicklable(delta.uid, delta.name, delta.kind, keys, delta.values, error) from error
 
 
 def _by_group(operator: KeyedStore, name: str, kind: str, table: Table, checkpoint: int) -> list[Delta]:

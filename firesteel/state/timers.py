@@ -159,6 +159,11 @@ class TimerTable(Table):
             changed[key][not registered].append(timestamp)
         return [(key, (tuple(new), tuple(gone))) for key, (new, gone) in changed.items()], []
 
+    def touch(self) -> None:
+        for timestamp, keys in self._due.items():
+            keys.update(dict.fromkeys(keys, True))
+            self._touched.add(timestamp)
+
     def completed(self, checkpoint: int) -> None:
         self._changes.completed(checkpoint)
 
