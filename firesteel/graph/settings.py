@@ -49,12 +49,13 @@ class RocksDBSettings:
     background_jobs: int = 2
     open_files: int = -1  # any number
     block_size: int = 4 << 10
-    bloom_filter_bits: float = 10.0  # for each key; 0: none
+    bloom_filter_bits: int = 10  # for each key; 0: none
     compression: Sequence[str] = ("lz4",)  # of each level, the last one for all further levels
     compaction_style: str = "level"
     target_file_size: int = 64 << 20
     level_base_size: int = 256 << 20
     dynamic_levels: bool = True
+    transfer_threads: int = 4  # that write a checkpoint's files
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ database is made anew from the checkpoint's files.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
+from typing import Any
 
 from rocksdict import (
     AccessType,
@@ -33,7 +33,6 @@ TableName = tuple[str, str, str]  # operator uid, name, kind
 
 _CATALOGUE = PREFIX.pack(0, 0)
 _SLICE = 512
-_CONFIG = "rocksdict-config.json"
 
 
 class Database:
@@ -42,7 +41,7 @@ class Database:
     def __init__(self, path: str, settings: RocksDBSettings, *, read_only: bool = False) -> None:
         self.path = path
         self._writing = WriteOptions()
-        self._writing.disable_wal = True
+        self._writing.disable_wal = True  # type: ignore[method-assign, assignment]  # its stubs call the property a method
         access = AccessType.read_only(False) if read_only else AccessType.read_write()
         try:
             self._rows = Rdict(path, _options(settings), access_type=access)
@@ -115,8 +114,10 @@ class Database:
 
     def rows(self, prefix: bytes, start: bytes | None = None) -> Iterator[Row]:
         """The rows whose keys begin so, from `start` on, as they are now. To be used up at once: it keeps files open."""
-        rows: Iterator[Row] = iter(())
-        reading = ReadOptions()  # rocksdict's iterator points into it: it has to be there as long as that, and go after it
+        rows: Iterator[Any] = iter(())
+        reading = (
+            ReadOptions()
+        )  # rocksdict's iterator points into it: it has to be there as long as that, and go after it
         reading.set_iterate_upper_bound(after(prefix))
         rows = self._rows.items(from_key=prefix if start is None else start, read_opt=reading)
         yield from rows
@@ -185,17 +186,3 @@ def _options(settings: RocksDBSettings) -> Options:
         blocks.set_bloom_filter(settings.bloom_filter_bits, False)
     options.set_block_based_table_factory(blocks)
     return options
-
-
-def is_data(name: str) -> bool:
-    """Whether a file of a database is one of those that it is made of again; the others can be made anew."""
-    return name.endswith(".sst") or name.startswith("MANIFEST-")
-
-
-def point_at(path: str, manifest: str) -> None:
-    """Finish a directory with the files of a database, so that it can be opened."""
-    with open(os.path.join(path, "CURRENT"), "w") as current:
-        current.write(f"{manifest}\n")
-    with open(os.path.join(path, _CONFIG), "w") as config:
-        json.dump({"raw_mode": True, "prefix_extractors": {}}, config)
-

@@ -1,9 +1,9 @@
 """Rows of the database. docs/formats.md describes the same bytes.
 
-    row key    2 bytes table, 2 bytes key group, then what the table is ordered by: canonical keys (graph/keys.py), map keys,
-               windows. None of these is the beginning of another one, so whatever belongs to a key is a range.
-    value      a pickle. Where the row key does not tell the Python key (1.0 and Decimal(1) are the key 1), it is of a pair
-               with that key, and the byte "K" follows it.
+row key    2 bytes table, 2 bytes key group, then what the table is ordered by: canonical keys (graph/keys.py), map keys,
+           windows. None of these is the beginning of another one, so whatever belongs to a key is a range.
+value      a pickle. Where the row key does not tell the Python key (1.0 and Decimal(1) are the key 1), it is of a pair
+           with that key, and the byte "K" follows it.
 """
 
 from __future__ import annotations

@@ -70,7 +70,13 @@ class RocksDBValueTable(RocksDBTable, ValueTable):
         self.put(key, _GONE)
 
     def bind(self, current: CurrentKey) -> Accessors:
-        fresh, fresh_get, clean_get, read, cache = self._fresh, self._fresh.get, self._clean.get, self._read, self._cache
+        fresh, fresh_get, clean_get, read, cache = (
+            self._fresh,
+            self._fresh.get,
+            self._clean.get,
+            self._read,
+            self._cache,
+        )
 
         def value() -> Any:
             found = fresh_get(current.key)

@@ -17,7 +17,7 @@ from firesteel.state.rocksdb.values import RocksDBValueTable
 from firesteel.state.tables import Accessors, CurrentKey, Entry, ValueTable
 from firesteel.state.windows import WindowTable
 
-_CLASS = b"c"
+CLASS = b"c"
 
 
 class RocksDBWindowRows(RocksDBValueTable):
@@ -28,7 +28,7 @@ class RocksDBWindowRows(RocksDBValueTable):
 
     def __init__(self, cache: ObjectCache, key_groups: KeyGroups, uid: str, name: str, kind: str) -> None:
         super().__init__(cache, key_groups, uid, name, kind)
-        known = self._database.noted(_CLASS, self._number)
+        known = self._database.noted(CLASS, self._number)
         self._class: type | None = None if known is None else pickle.loads(known)
 
     def _row_key(self, key: Any) -> bytes:
@@ -39,7 +39,7 @@ class RocksDBWindowRows(RocksDBValueTable):
         plain, window, _ = key
         if self._class is None:
             self._class = type(window)
-            self._database.note(_CLASS, self._number, pickle.dumps(self._class, 5))
+            self._database.note(CLASS, self._number, pickle.dumps(self._class, 5))
         if type(window) is self._class and decoded_times(encoded_window(window)) is not None and exact(plain):
             return pickle.dumps(value, 5)
         return pickle.dumps((key, value), 5) + b"K"
