@@ -14,7 +14,7 @@ from firesteel.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from firesteel.errors import ConfigurationError, StateError, TypeMismatchError
+from firesteel.errors import StateError, TypeMismatchError
 from firesteel.testing import FunctionHarness, MutationError, run_locally
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from rocksdict import WriteBatch
 
+from firesteel.common.crashpoints import crash_point
 from firesteel.errors import SerializationError
 from firesteel.state.rocksdb.database import Database
 from firesteel.state.rocksdb.encoding import PREFIX
@@ -88,6 +89,7 @@ class ObjectCache:
             self._measure(rows, batch.size_in_bytes())
             self.database.note_sequence(batch)
             self.database.write(batch)
+            crash_point("rocksdb-written")
 
     def _measure(self, rows: int, size: int) -> None:
         self._rows, self._bytes = self._rows // 2 + rows, self._bytes // 2 + size  # what was written last counts most
