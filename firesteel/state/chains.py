@@ -1,7 +1,7 @@
 """A slot's state of one checkpoint: the files that its chain is made of, whatever kind they are.
 
 A chain of a hashmap store is state files. One of a RocksDB store is the files of a database, then state files with what is in
-memory whatever the store. Nothing is in both, so the order of the two does not matter.
+memory whatever the store, and with timers that are due soon. No entry is in both, so their order does not matter.
 """
 
 from __future__ import annotations

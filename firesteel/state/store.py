@@ -1,8 +1,8 @@
 """Where state lives while a job runs: a store per operator and subtask, a table per state.
 
 Typed states (`ValueState` and its kin) are written once over the tables' accessors; time-to-live wraps them. A state's
-kind decides how its table is laid out. Stores differ in how they keep values, lists and maps; timers and the state of
-subtasks are in memory for all of them.
+kind decides how its table is laid out. Stores differ in how they keep what belongs to keys; the state of subtasks is in memory
+for all of them.
 """
 
 from __future__ import annotations
@@ -72,6 +72,9 @@ class Store(ABC):
 
     @abstractmethod
     def _create_maps(self, name: str, kind: str) -> MapTable: ...
+
+    def _create_timers(self, name: str) -> TimerTable:
+        return TimerTable(self.key_groups)
 
     def _create_windows(self, name: str, kind: str) -> WindowTable:
         return WindowTable(lambda: self._create_values(name, kind))
@@ -145,7 +148,7 @@ class Store(ABC):
         if layout == "map":
             return self._create_maps(name, kind)
         if kind == "timers":
-            return TimerTable(self.key_groups)
+            return self._create_timers(name)
         if kind == "subtask":
             return SubtaskTable()
         if kind in OPERATOR_KINDS:

@@ -47,6 +47,7 @@ class Job:
         self.state = RocksDBState(RocksDBSettings(), self.local, "job", 0, self.storage, restored, {"op"})
         if self.tiny:
             self.state._cache = TinyCache(self.state._database)
+            self.state._cache.near_timers = 2
         self.store = self.state.store("op", KeyGroups(128))
         self.store.table("t", self.model.kind)
 

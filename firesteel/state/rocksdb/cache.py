@@ -54,6 +54,8 @@ class ObjectCache:
         self._size = size
         self._rows = self._bytes = 0
         self.capacity = max(_LEAST, size // (2 * _ENTRY_BYTES))
+        self.near_timers = max(_LEAST, size // 4 // _ENTRY_BYTES)
+        """How many timers of a table may be in memory."""
         self.room = self.capacity
         """How many more entries may come, at least, before it has to be looked at."""
 
@@ -112,7 +114,7 @@ class NativeTable(Table):
         """All of it is in every checkpoint."""
 
 
-class RocksDBTable(Cached, NativeTable):
+class RocksDBTable(Cached):
     """What the tables of all layouts have in common."""
 
     def __init__(self, cache: ObjectCache, uid: str, name: str, kind: str) -> None:

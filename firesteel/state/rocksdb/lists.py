@@ -12,7 +12,7 @@ from rocksdict import WriteBatch
 
 from firesteel.graph.keys import KeyGroups
 from firesteel.state.layouts import merge
-from firesteel.state.rocksdb.cache import ObjectCache, RocksDBTable
+from firesteel.state.rocksdb.cache import NativeTable, ObjectCache, RocksDBTable
 from firesteel.state.rocksdb.encoding import pack, unpack, unpack_entry
 from firesteel.state.rocksdb.values import key_bytes
 from firesteel.state.tables import CurrentKey, Entry, ListAccessors, ListTable, elements_of, no_none
@@ -22,7 +22,7 @@ _MANY_ROWS = 32
 """A list that is in memory is put into fewer rows when it has so many, with few elements in each."""
 
 
-class RocksDBListTable(RocksDBTable, ListTable):
+class RocksDBListTable(RocksDBTable, NativeTable, ListTable):
     def __init__(self, cache: ObjectCache, key_groups: KeyGroups, uid: str, name: str, kind: str) -> None:
         super().__init__(cache, uid, name, kind)
         self._key_groups = key_groups

@@ -14,7 +14,7 @@ from typing import Any
 from rocksdict import WriteBatch
 
 from firesteel.graph.keys import KeyGroups
-from firesteel.state.rocksdb.cache import ObjectCache, RocksDBTable
+from firesteel.state.rocksdb.cache import NativeTable, ObjectCache, RocksDBTable
 from firesteel.state.rocksdb.encoding import MISSING, after, decoded, encoded_part, exact, unpack
 from firesteel.state.rocksdb.values import key_bytes
 from firesteel.state.tables import CurrentKey, Entry, MapAccessors, MapTable
@@ -24,7 +24,7 @@ _ONE_BY_ONE = 10_000
 _NOTHING: dict[Any, Any] = {}
 
 
-class RocksDBMapTable(RocksDBTable, MapTable):
+class RocksDBMapTable(RocksDBTable, NativeTable, MapTable):
     def __init__(self, cache: ObjectCache, key_groups: KeyGroups, uid: str, name: str, kind: str) -> None:
         super().__init__(cache, uid, name, kind)
         self._key_groups = key_groups

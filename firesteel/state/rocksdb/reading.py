@@ -18,6 +18,7 @@ from firesteel.state.rocksdb.database import Database, Row, TableName
 from firesteel.state.rocksdb.encoding import PREFIX, unpack_entry
 from firesteel.state.rocksdb.files import download
 from firesteel.state.rocksdb.maps import map_entry
+from firesteel.state.rocksdb.timers import timer_of
 from firesteel.state.rocksdb.windows import CLASS, window_entry
 from firesteel.state.store import WINDOWS
 from firesteel.state.tables import Entry
@@ -86,6 +87,8 @@ def _entries_of(database: Database, name: TableName, number: int) -> Callable[[I
         noted = database.noted(CLASS, number)
         window = None if noted is None else pickle.loads(noted)
         return lambda rows: (window_entry(row_key, data, window) for row_key, data in rows)
+    if kind == "timers":
+        return lambda rows: ((key, ((time,), ())) for time, key in map(timer_of, rows))
     layout = kind.removesuffix(TTL)
     if layout == "map":
         return _maps

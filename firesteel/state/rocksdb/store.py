@@ -1,4 +1,4 @@
-"""A store whose values, lists and maps are in the slot's database."""
+"""A store whose values, lists, maps and later timers are in the slot's database."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from firesteel.graph.keys import KeyGroups
 from firesteel.state.rocksdb.cache import ObjectCache
 from firesteel.state.rocksdb.lists import RocksDBListTable
 from firesteel.state.rocksdb.maps import RocksDBMapTable
+from firesteel.state.rocksdb.timers import RocksDBTimerTable
 from firesteel.state.rocksdb.values import RocksDBValueTable
 from firesteel.state.rocksdb.windows import RocksDBWindowRows, RocksDBWindowTable
-from firesteel.state.store import ListTable, MapTable, Store, ValueTable, WindowTable
+from firesteel.state.store import ListTable, MapTable, Store, TimerTable, ValueTable, WindowTable
 
 
 class RocksDBStore(Store):
@@ -26,6 +27,9 @@ class RocksDBStore(Store):
 
     def _create_windows(self, name: str, kind: str) -> WindowTable:
         return RocksDBWindowTable(RocksDBWindowRows(self._cache, self.key_groups, self._uid, name, kind))
+
+    def _create_timers(self, name: str) -> TimerTable:
+        return RocksDBTimerTable(self._cache, self.key_groups, self._uid, name)
 
     def _create_lists(self, name: str, kind: str) -> ListTable:
         return RocksDBListTable(self._cache, self.key_groups, self._uid, name, kind)

@@ -13,7 +13,7 @@ from typing import Any
 from rocksdict import WriteBatch
 
 from firesteel.graph.keys import KeyGroups
-from firesteel.state.rocksdb.cache import ObjectCache, RocksDBTable
+from firesteel.state.rocksdb.cache import NativeTable, ObjectCache, RocksDBTable
 from firesteel.state.rocksdb.encoding import encoded, encoded_window, pack, unpack, unpack_entry
 from firesteel.state.tables import Accessors, CurrentKey, Entry, ValueTable
 
@@ -21,7 +21,7 @@ _GONE = object()
 """In the place of a value that is not there."""
 
 
-class RocksDBValueTable(RocksDBTable, ValueTable):
+class RocksDBValueTable(RocksDBTable, NativeTable, ValueTable):
     def __init__(self, cache: ObjectCache, key_groups: KeyGroups, uid: str, name: str, kind: str) -> None:
         super().__init__(cache, uid, name, kind)
         self._key_groups = key_groups
