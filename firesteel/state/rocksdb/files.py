@@ -46,7 +46,10 @@ def upload(
         size, checksum = _checksum(source.path(name))
         file = f"{folder}/{prefix}-{uuid.uuid4().hex}{os.path.splitext(name)[1] or '.manifest'}"
         new.append(file)
-        storage.take(file, source, name)
+        if name.endswith(".sst"):  # synced by RocksDB, so that a link to it is as durable as a copy
+            storage.take(file, source, name)
+        else:
+            storage.write(file, source.read(name))
         crash_point("slot-mid-upload")
         return {"file": file, "size": size, "checksum": checksum, "kind": ROCKSDB, "name": name}
 
