@@ -394,6 +394,7 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
             parameters=self._config.get_global_job_parameters(),
             progress=self._progress,
             start=self.start,
+            rocksdb=self._rocksdb(),
         )
 
     def close(self) -> None:
