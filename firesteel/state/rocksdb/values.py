@@ -33,7 +33,9 @@ class RocksDBValueTable(RocksDBTable, NativeTable, ValueTable):
     # ---- rows
 
     def _row_key(self, key: Any) -> bytes:
-        if type(key) is str:  # by far the most common; its bytes serve for the group too, without a lookup in a large dict
+        if (
+            type(key) is str
+        ):  # by far the most common; its bytes serve for the group too, without a lookup in a large dict
             data = encoded(key)
             return self._prefixes[xxh3_64_intdigest(data) % len(self._prefixes)] + data
         return self._prefixes[self._key_groups.of(key)] + key_bytes(key)
