@@ -35,6 +35,8 @@ class Size:
     changed_keys: int = 20_000  # in a second
     changes: int = 8_000_000  # records at full rate
     changes_s: int = 30  # of records at half of that rate
+    large_keys: int = 10_000_000  # more than a slot's cache has room for
+    large_changes: int = 400_000
 
 
 FULL = Size(Events(4_000_000, 100_000, 16))
@@ -56,6 +58,8 @@ QUICK = Size(
     changed_keys=2_000,
     changes=400_000,
     changes_s=8,
+    large_keys=500_000,
+    large_changes=50_000,
 )
 
 

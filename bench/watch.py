@@ -17,11 +17,12 @@ CHECKPOINT_MS = 1000
 
 
 def environment(
-    progress: bool = False, checkpoints: bool = True, directory: str | None = None
+    progress: bool = False, checkpoints: bool = True, directory: str | None = None, backend: str = "hashmap"
 ) -> StreamExecutionEnvironment:
     """Two slots and a checkpoint every second; a failure ends the job, so that no figure hides a restart."""
     configuration = Configuration().set_string("restart-strategy.type", "none")
     configuration.set_string("firesteel.progress", str(progress).lower())
+    configuration.set_string("state.backend.type", backend)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(PARALLELISM)
     if checkpoints:

@@ -43,7 +43,6 @@ from firesteel.graph.settings import JobSettings, StartSettings
 __all__ = ["StreamExecutionEnvironment"]
 
 log = logging.getLogger("firesteel")
-
 DEFAULT_JOB_NAME = "Firesteel Streaming Job"
 
 

@@ -100,9 +100,13 @@ class Assembly:
         self._windowed: dict[int, WindowOperator] = {}
         self._groups: dict[int, KeyGroups] = {}
         self.restored = restore_state(plan, place, self._create_store)
-        for operator in reversed(plan.operators):
-            if place.slot < operator.parallelism:
-                self._build(operator, self.restored.stores[operator.uid])
+        try:
+            for operator in reversed(plan.operators):
+                if place.slot < operator.parallelism:
+                    self._build(operator, self.restored.stores[operator.uid])
+        except BaseException:
+            self.restored.discard()
+            raise
 
     # ---- watermarks as state
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from firesteel.common.storage import Storage
 from firesteel.graph.keys import groups_of
@@ -31,6 +31,11 @@ class RestoredState:
     native: NativeState | None
     chain: list[FileHandle]
 
+    def discard(self) -> None:
+        """The slot cannot start: leave nothing of it on this machine."""
+        if self.native is not None:
+            self.native.discard()
+
 
 def restore_state(plan: JobPlan, place: SlotPlace, create: CreateStore) -> RestoredState:
     """The stores of all operators that have a subtask in this slot, with their part of the checkpoint."""
@@ -43,18 +48,29 @@ def restore_state(plan: JobPlan, place: SlotPlace, create: CreateStore) -> Resto
         database = [without_part(handle) for handle in database]
         chain = [*database, *state_files(chain)]
     native = _open(place, database if as_it_is else [], {operator.uid for operator in operators})
-    stores = {operator.uid: create(operator, native) for operator in operators}
+    restored = RestoredState({}, native, chain)
+    try:
+        restored = replace(restored, stores={operator.uid: create(operator, native) for operator in operators})
+        _load(plan, place, restored.stores, state_files(chain) if as_it_is else chain)
+    except BaseException:
+        restored.discard()
+        raise
+    if bool(database) != (native is not None) or (database and not as_it_is):
+        for store in restored.stores.values():  # the files are another store's, and cannot be gone on with
+            store.touch()
+        restored = replace(restored, chain=[])
+    return restored
+
+
+def _load(plan: JobPlan, place: SlotPlace, stores: Mapping[str, Store], chain: list[FileHandle]) -> None:
+    """Give stores their part of what a chain holds, and of what other slots' do."""
+    operators = [operator for operator in plan.operators if operator.uid in stores]
     owned = {each.uid: groups_of(place.slot, each.parallelism, each.max_parallelism) for each in operators}
-    for delta in _deltas(place, state_files(chain) if as_it_is else chain, Part(owned, stores.keys())):
+    for delta in _deltas(place, chain, Part(owned, stores.keys())):
         stores[delta.uid].load(delta.name, delta.kind, delta.keys, delta.values, delta.deleted)
     if place.origin is not None:
         parallelism = {operator.uid: operator.parallelism for operator in plan.operators}
         redistribute_operator_state(place.origin, place.storage, place.slot, parallelism, stores)
-    if bool(database) != (native is not None) or (database and not as_it_is):
-        for store in stores.values():  # the files are another store's, and cannot be gone on with
-            store.touch()
-        chain = []
-    return RestoredState(stores, native, chain)
 
 
 def _moved(place: SlotPlace, operators: Collection[PlannedOperator]) -> bool:

@@ -87,7 +87,7 @@ def _expected() -> Counter[str]:
     return Counter(found)
 
 
-@pytest.mark.parametrize("crash", [None, "slot-mid-upload:7", "rocksdb-written:20"])
+@pytest.mark.parametrize("crash", [None, "slot-mid-upload:3", "rocksdb-written:20"])
 def test_a_job_whose_slot_is_killed_loses_and_repeats_nothing(
     crash: str | None, env: StreamExecutionEnvironment, tmp_path: Path
 ) -> None:

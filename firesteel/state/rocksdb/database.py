@@ -12,6 +12,7 @@ from typing import Any
 
 from rocksdict import (
     AccessType,
+    BlockBasedIndexType,
     BlockBasedOptions,
     Cache,
     Checkpoint,
@@ -180,7 +181,13 @@ def _options(settings: RocksDBSettings) -> Options:
     blocks = BlockBasedOptions()
     blocks.set_block_cache(Cache(settings.block_cache_size))
     blocks.set_block_size(settings.block_size)
+    # Indexes and filters count as memory of the cache. In one piece they may be larger than what a shard of it takes, and are
+    # then read again for every single row.
+    blocks.set_index_type(BlockBasedIndexType.two_level_index_search())
+    blocks.set_partition_filters(True)
+    blocks.set_metadata_block_size(4 << 10)
     blocks.set_cache_index_and_filter_blocks(True)
+    blocks.set_pin_top_level_index_and_filter(True)
     blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)
     if settings.bloom_filter_bits:
         blocks.set_bloom_filter(settings.bloom_filter_bits, False)

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 from rocksdict import WriteBatch
+from xxhash import xxh3_64_intdigest
 
 from firesteel.graph.keys import KeyGroups
 from firesteel.state.rocksdb.cache import NativeTable, ObjectCache, RocksDBTable
@@ -32,6 +33,11 @@ class RocksDBValueTable(RocksDBTable, NativeTable, ValueTable):
     # ---- rows
 
     def _row_key(self, key: Any) -> bytes:
+        if (
+            type(key) is str
+        ):  # by far the most common; its bytes serve for the group too, without a lookup in a large dict
+            data = encoded(key)
+            return self._prefixes[xxh3_64_intdigest(data) % len(self._prefixes)] + data
         return self._prefixes[self._key_groups.of(key)] + key_bytes(key)
 
     def _entry(self, row_key: bytes, data: bytes) -> Entry:
