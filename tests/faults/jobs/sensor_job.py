@@ -19,9 +19,9 @@ from firesteel.datastream import KeyedProcessFunction, StreamExecutionEnvironmen
 from firesteel.datastream.connectors.file_system import FileSink
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.window import TumblingEventTimeWindows
+from firesteel.errors import FiresteelError
 
 WINDOW = 1000  # of numbers, which are their own timestamps
-from firesteel.errors import FiresteelError
 
 
 class CountAndSum(KeyedProcessFunction):
