@@ -43,7 +43,6 @@ from firesteel.graph.settings import JobSettings, StartSettings
 __all__ = ["StreamExecutionEnvironment"]
 
 log = logging.getLogger("firesteel")
-
 DEFAULT_JOB_NAME = "Firesteel Streaming Job"
 
 
@@ -209,7 +208,7 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
         return self._checkpoints.is_force_unaligned_checkpoints()
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
-        """Where savepoints go that are given no directory. No effect yet: there are none."""
+        """Where savepoints go that are given no directory: a path or URI, as for checkpoints."""
         self._checkpoints.set_savepoint_dir(directory)
         return self
 
@@ -394,6 +393,7 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
             parameters=self._config.get_global_job_parameters(),
             progress=self._progress,
             start=self.start,
+            rocksdb=self._rocksdb(),
         )
 
     def close(self) -> None:

@@ -104,6 +104,7 @@ class SparkEngine:
             "parameters": dict(deployment.parameters),
             "checkpointing": deployment.checkpointing,
             "max_state_size": deployment.max_state_size,
+            "rocksdb": asdict(deployment.rocksdb) if deployment.rocksdb is not None else None,
             "driver": list(self._control.address),
             "key": self._key.hex(),
             "scratch": self._scratch(),
@@ -185,6 +186,7 @@ class SparkEngine:
             "level": level,
             "checkpoint": order.checkpoint,
             "snapshot": order.snapshot,
+            "whole": order.whole,
             "completed": order.completed,
             "caught_up": list(order.caught_up),
             "ended": list(order.ended),
@@ -241,6 +243,10 @@ class SparkEngine:
             return str(self._handle.scratch.path)
         self._own_scratch = self._own_scratch or ScratchDir.create()
         return str(self._own_scratch.path)
+
+    def tell(self, slot: int, message: SlotMessage) -> None:
+        if self._control is not None:
+            self._control.send(slot, message)
 
     def undeploy(self) -> None:
         self._addresses = []

@@ -15,7 +15,14 @@ from tests.chaos.run import Result, Run
 FAULTS = 12
 ELSEWHERE = {
     "import-before-metadata",  # a start from another job's checkpoint, which has tests of its own
+    "savepoint-before-state",  # these in tests/faults/test_savepoint_deaths.py
+    "merging-state",
+    "savepoint-before-metadata",
+    "savepoint-after-metadata",
+    "savepoint-half-removed",
     "my-point",  # of a docstring
+    "rocksdb-written",  # these in tests/spark/test_rocksdb_on_spark.py
+    "slot-mid-upload",
     "jdbc-before-batch-commit",  # these two promise at least once only
     "jdbc-after-batch-commit",
 }
