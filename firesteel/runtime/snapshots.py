@@ -180,7 +180,13 @@ def _by_group(operator: KeyedStore, name: str, kind: str, table: Table, checkpoi
     """
     puts, deleted = (whole_scan(kind, table.scan()), []) if checkpoint is None else table.barrier(checkpoint)
     deltas = _Deltas(operator.uid, name, kind)
-    group_of = operator.store.key_groups.__getitem__ if table.grouped else _no_group
+    groups = operator.store.key_groups
+    group_of = groups.__getitem__ if table.grouped else _no_group
+    if table.windowed:  # it would come to the same, by a longer way
+
+        def group_of(key: Any) -> int:
+            return groups[key[0]]
+
     for key, change in puts:
         delta = deltas[group_of(key)]
         delta.keys.append(key)

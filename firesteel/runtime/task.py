@@ -107,7 +107,7 @@ class SlotTask:
                     timestamper.held_back()
         for level, exchange in parts.exchanges:
             if level == order.level:
-                exchange.flush()
+                exchange.flush(barrier=order.checkpoint is not None and order.snapshot)
         if parts.frames:
             self._send_frames(order.level)
         if order.level == self._plan.levels - 1:
@@ -217,7 +217,7 @@ class SlotTask:
         if order.checkpoint is not None:
             persist = self._persisting(committables)
             if order.snapshot:
-                self.assembly.save_times()
+                self.assembly.save()
                 for participant in self.assembly.participants:
                     participant.snapshot(order.checkpoint, self._place.now())
                 self._barriers.taken(order.checkpoint)
