@@ -38,6 +38,8 @@ class Size:
     kafka_repetitions: int = 2
     kafka_records: tuple[tuple[int, int], ...] = ((100, 800_000), (1000, 300_000))  # how large, how many
     kafka_quix: int = 200_000  # how many for Quix Streams
+    large_keys: int = 10_000_000  # more than a slot's cache has room for
+    large_changes: int = 400_000
 
 
 FULL = Size(Events(4_000_000, 100_000, 16))
@@ -62,6 +64,8 @@ QUICK = Size(
     kafka_repetitions=1,
     kafka_records=((100, 60_000), (1000, 40_000)),
     kafka_quix=20_000,
+    large_keys=500_000,
+    large_changes=50_000,
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
+from bench.backend_part import Backends
 from bench.figures import Figure, percentile
 from bench.kafka_part import Kafka
 from bench.part import Part
@@ -270,4 +271,4 @@ class Soak(Part):
         )
 
 
-PARTS: Sequence[type[Part]] = (Throughput, States, Epochs, Latency, Checkpoints, Soak, Windows, Kafka)
+PARTS: Sequence[type[Part]] = (Throughput, States, Epochs, Latency, Checkpoints, Soak, Windows, Kafka, Backends)

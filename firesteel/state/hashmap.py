@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from itertools import filterfalse
 from typing import Any
 
-from firesteel.errors import StateError
 from firesteel.graph.keys import KeyGroups
 from firesteel.state.changes import Changes, latest
 from firesteel.state.layouts import merge
@@ -31,6 +30,8 @@ from firesteel.state.tables import (
     MapAccessors,
     MapTable,
     ValueTable,
+    elements_of,
+    no_none,
 )
 
 _GONE = object()
@@ -125,6 +126,9 @@ class HashMapValueTable(ValueTable):
         changes = latest(self._changes.barrier(checkpoint))
         puts = [entry for entry in changes.items() if entry[1] is not _GONE]
         return puts, [] if len(puts) == len(changes) else [key for key, value in changes.items() if value is _GONE]
+
+    def touch(self) -> None:
+        self._fresh.update({**self._base, **self._fresh})
 
     def completed(self, checkpoint: int) -> None:
         self._changes.completed(checkpoint)
@@ -241,6 +245,10 @@ class HashMapMapTable(MapTable):
                 merged[key].update(map_keys)
         return merged
 
+    def touch(self) -> None:
+        for key, found in self._data.items():
+            self._changed[key].update(dict.fromkeys(found))
+
     def completed(self, checkpoint: int) -> None:
         self._changes.completed(checkpoint)
 
@@ -265,7 +273,7 @@ class HashMapListTable(ListTable):
 
         def add(value: Any) -> None:
             if value is None:
-                raise _no_none()
+                raise no_none()
             key = current.key
             found = find(key)
             if found is None:
@@ -277,7 +285,7 @@ class HashMapListTable(ListTable):
                 found.append(value)
 
         def add_all(values: Iterable[Any]) -> None:
-            new = _elements(values)
+            new = elements_of(values)
             if new:
                 key = current.key
                 found = data.setdefault(key, [])
@@ -286,7 +294,7 @@ class HashMapListTable(ListTable):
                 found += new
 
         def update(values: Iterable[Any]) -> None:
-            new = _elements(values)
+            new = elements_of(values)
             clear()
             if new:
                 fresh[current.key] = 0
@@ -335,6 +343,9 @@ class HashMapListTable(ListTable):
                 merged[key] = min(start, merged.get(key, start))
         return merged
 
+    def touch(self) -> None:
+        self._fresh.update(dict.fromkeys(self._data, 0))
+
     def completed(self, checkpoint: int) -> None:
         self._changes.completed(checkpoint)
 
@@ -343,24 +354,11 @@ class HashMapListTable(ListTable):
 
 
 class HashMapStore(Store):
-    def _create_values(self, name: str) -> ValueTable:
+    def _create_values(self, name: str, kind: str) -> ValueTable:
         return HashMapValueTable(self.key_groups)
 
-    def _create_lists(self, name: str) -> ListTable:
+    def _create_lists(self, name: str, kind: str) -> ListTable:
         return HashMapListTable(self.key_groups)
 
-    def _create_maps(self, name: str) -> MapTable:
+    def _create_maps(self, name: str, kind: str) -> MapTable:
         return HashMapMapTable(self.key_groups)
-
-
-def _elements(values: Iterable[Any]) -> list[Any]:
-    """A list of its own, so that the giver's changes to theirs do not go unnoticed."""
-    new = list(values)
-    for value in new:
-        if value is None:
-            raise _no_none()
-    return new
-
-
-def _no_none() -> StateError:
-    return StateError("None cannot be an element of a list state")

@@ -14,6 +14,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+from firesteel.errors import StateError
+
 Entry = tuple[Any, Any]
 
 
@@ -54,6 +56,10 @@ class Table(ABC):
     def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
         """What changed since the last completed checkpoint, up to now, which is barrier `checkpoint`: pairs of a key and its
         change (layouts.py), and the keys of which nothing is left."""
+
+    @abstractmethod
+    def touch(self) -> None:
+        """Count everything as changed: the next delta is put on nothing."""
 
     @abstractmethod
     def completed(self, checkpoint: int) -> None:
@@ -170,3 +176,16 @@ class ListTable(Table):
 
     @abstractmethod
     def bind(self, current: CurrentKey) -> ListAccessors: ...
+
+
+def elements_of(values: Iterable[Any]) -> list[Any]:
+    """A list of its own, so that the giver's changes to theirs do not go unnoticed."""
+    new = list(values)
+    for value in new:
+        if value is None:
+            raise no_none()
+    return new
+
+
+def no_none() -> StateError:
+    return StateError("None cannot be an element of a list state")

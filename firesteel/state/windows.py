@@ -103,6 +103,10 @@ class WindowTable(ValueTable):
                 self._drop_if_empty(window)
         return puts, deleted
 
+    def touch(self) -> None:
+        for pane in self._panes.values():
+            pane.touch()
+
     def completed(self, checkpoint: int) -> None:
         for pane in self._panes.values():
             pane.completed(checkpoint)

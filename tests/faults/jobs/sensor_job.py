@@ -65,10 +65,10 @@ def arguments(given=None):
     parser.add_argument("--uid", default="sums")
     parser.add_argument("--die-while-writing", action="store_true")
     parser.add_argument("--cancel-on-stdin", action="store_true")
+    parser.add_argument("--windows", choices=["plain", "combined"], help="also sums of windows, to a sink of their own")
     parser.add_argument("--savepoints", help="where they go that are asked for on standard input")
     parser.add_argument("--start-from")
     parser.add_argument("--claim", action="store_true")
-    parser.add_argument("--windows", choices=["plain", "combined"], help="also sums of windows, to a sink of their own")
     return parser.parse_args(given)
 
 
