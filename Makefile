@@ -57,7 +57,7 @@ lint: $(VENV)/.dev
 unit: $(VENV)/.dev $(VENV)/flink servers
 	@$(PYTEST) $(UNIT)
 
-chaos: $(VENV)/.dev
+chaos: $(VENV)/.dev build/kafka servers
 	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) --faults $(FAULTS)
 
 bench: $(VENV)/.bench build/kafka
