@@ -30,6 +30,8 @@ from firesteel.errors import FiresteelError
 from firesteel.graph.nodes import Read, ToFrame, Write
 from firesteel.graph.plan import JobPlan, PlannedOperator
 from firesteel.graph.settings import JobSettings
+from firesteel.rest.endpoint import Endpoint
+from firesteel.rest.served import ServedJob
 
 __all__ = ["RunningJob", "check_frame", "check_schema", "launch", "open_results"]
 
@@ -57,6 +59,7 @@ class RunningJob(JobClient):
             if existing is not None and not settings.start.take_over:
                 lock.acquire(existing)  # first of all, so that a second driver is told at once
             check_start(plan, settings)
+            self._endpoint = opened.enter_context(Endpoint(settings.rest))  # a port that is taken is heard of at once
             self._engine = SparkEngine(plan, settings)  # it refuses what cannot run before anything is written
             opened.callback(self._engine.close)
             memory = _memory(settings)
@@ -67,6 +70,7 @@ class RunningJob(JobClient):
             self._opened = opened.pop_all()
         self._job_id = JobID(directory.job_id)
         self.job = Job(plan, settings, directory, self._engine, self._collected, self.progress, _print)
+        self._endpoint.publish(ServedJob(self, self.job, plan, settings, self.progress))
         self._started = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"job {settings.name}", daemon=True)
         self._thread.start()
@@ -78,6 +82,7 @@ class RunningJob(JobClient):
         except BaseException as error:  # noqa: BLE001  it reaches whoever waits for the result
             failure = error
         finally:
+            self._endpoint.end(failure)
             self._opened.close()
         if failure is None:
             took = int((time.monotonic() - self._started) * 1000)
@@ -116,6 +121,9 @@ class RunningJob(JobClient):
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
+        return _unsupported()
+
+    def cancel_with_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
         return _unsupported()
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:

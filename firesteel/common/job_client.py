@@ -37,6 +37,10 @@ class JobClient(ABC):
         """
 
     @abstractmethod
+    def cancel_with_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Write a savepoint and then cancel the job. Completes with the savepoint's path."""
+
+    @abstractmethod
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
         """Write a savepoint and let the job run on. Completes with the savepoint's path."""
 

@@ -16,6 +16,7 @@ from firesteel.coordinator.checkpointing import Checkpointer, restore_point
 from firesteel.coordinator.collecting import CollectedResults
 from firesteel.coordinator.committing import Committers
 from firesteel.coordinator.engine import Deployment, Engine, EpochOrder, SlotMessage
+from firesteel.coordinator.history import JobHistory
 from firesteel.coordinator.lineage import Incarnation, JobDirectory, confirm
 from firesteel.coordinator.metadata import CheckpointMetadata
 from firesteel.coordinator.origin import origin_of
@@ -56,11 +57,20 @@ class Job:
         self._incarnation: Incarnation | None = None
         self.guarantee = end_to_end(plan, settings.checkpoints.enabled, settings.checkpoints.mode)
         self.metrics: dict[str, Any] = {}  # what user functions report, by operator uid
-        self.status = JobStatus.CREATED
+        self.history = JobHistory()
         self.failures: list[BaseException] = []
+
+    @property
+    def status(self) -> JobStatus:
+        return self.history.status
+
+    @status.setter
+    def status(self, status: JobStatus) -> None:
+        self.history.enter(status)
 
     def cancel(self) -> None:
         """End the job as soon as possible."""
+        self.status = JobStatus.CANCELLING
         self._cancelled.set()
         self._engine.cancel()
 
@@ -95,6 +105,7 @@ class Job:
 
     def _restart_after(self, failure: Exception) -> None:
         self.failures.append(failure)
+        self.history.failure(failure)
         delay = self._restarts.delay_s(failure)
         if delay is None:
             raise failure
@@ -127,6 +138,7 @@ class Job:
                 incarnation,
                 committers,
                 lambda metadata: self._on_completed(metadata, reading),
+                self.history.checkpoints,
             )
             if incarnation.start is not None:
                 reading.restore(incarnation.start.metadata.positions)
@@ -170,6 +182,7 @@ class Job:
         if start is not None:
             log.info("job '%s' goes on from checkpoint %d", self._settings.name, start.metadata.checkpoint)
             self._progress.restore(start.metadata)
+            self.history.checkpoints.restored(start)
             if start.metadata.final:
                 log.warning(
                     "job '%s' had finished with checkpoint %d in %s: only input that is new since then will be read. To run "

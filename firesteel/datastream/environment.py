@@ -38,7 +38,7 @@ from firesteel.graph.explain import execution_plan, explain
 from firesteel.graph.guarantee import Guarantee, end_to_end
 from firesteel.graph.nodes import Graph, Input, Read, check_positive
 from firesteel.graph.plan import JobPlan, build_plan
-from firesteel.graph.settings import JobSettings, StartSettings
+from firesteel.graph.settings import JobSettings, RestSettings, StartSettings
 
 __all__ = ["StreamExecutionEnvironment"]
 
@@ -68,7 +68,10 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
         self._heartbeat_timeout_ms = 50_000
         self._spark: dict[str, str] = {}
         self._progress: bool | None = None
-        self.start = StartSettings()  # `execution.state-recovery.path` and others
+        self.start, self.rest = (
+            StartSettings(),
+            RestSettings(),
+        )  # `execution.state-recovery.path`, `rest.port` and others
         if configuration is not None:
             self.configure(configuration)
 
@@ -239,9 +242,7 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
 
     def add_classpaths(self, *classpaths: str) -> None:
         """Accepted, and without effect, as jars."""
-        log.warning(
-            "class paths have no effect, firesteel's connectors are written in Python: %s", ", ".join(classpaths)
-        )
+        log.warning("class paths have no effect, connectors are written in Python: %s", ", ".join(classpaths))
 
     def set_python_requirements(
         self, requirements_file_path: str, requirements_cache_dir: str | None = None
@@ -394,6 +395,7 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
             parameters=self._config.get_global_job_parameters(),
             progress=self._progress,
             start=self.start,
+            rest=self.rest,
         )
 
     def close(self) -> None:

@@ -38,6 +38,17 @@ class StartSettings:
 
 
 @dataclass(frozen=True)
+class RestSettings:
+    """Where a job can be asked and told things while it runs."""
+
+    enabled: bool = True
+    bind_address: str = "127.0.0.1"
+    ports: tuple[int, ...] = (0,)  # the first one that is free; 0: any
+    address: str | None = None  # what others call this machine; None: the address it is bound to
+    token: str | None = field(default=None, repr=False)  # None: a random one, which only this user can read
+
+
+@dataclass(frozen=True)
 class JobSettings:
     """A job's settings, resolved."""
 
@@ -51,3 +62,4 @@ class JobSettings:
     parameters: Mapping[str, str] = field(default_factory=dict)  # what functions see as job parameters
     progress: bool | None = None  # None: when standard error is a terminal
     start: StartSettings = StartSettings()
+    rest: RestSettings = RestSettings()
