@@ -31,6 +31,7 @@ from firesteel.datastream.dataframes import DataFrameSources
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.flink1_environment import Flink1Environment
 from firesteel.datastream.functions import SourceFunction
+from firesteel.datastream.launching import launch
 from firesteel.datastream.pre_combining import settled
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
 from firesteel.errors import ConfigurationError, GraphError
@@ -376,8 +377,6 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Start the program in the background. What was described so far is not part of the next job, as in Flink: only
         sinks that are added from now on, and what they read from."""
-        from firesteel.client import launch
-
         client = launch(self.plan(), self.settings(job_name or self._job_name))
         self.graph.executed()
         return client

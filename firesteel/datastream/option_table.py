@@ -218,7 +218,8 @@ def _operating() -> list[EnvironmentOption]:
         Option("rest.enabled", BOOLEAN, "true", "Whether the job can be reached while it runs, by commands such as `firesteel "
                "cancel` and over HTTP (docs/operating.md).", _rest(enabled=_same)),
         Option("rest.port", ports, "0", "The port of its server: the first free one of a range such as `8081-8090`; 0 is any. "
-               "None of them is free: the job does not start.", _rest(ports=_same), ("rest.bind-port",)),
+               "None of them is free: the job does not start.", _rest(port=_same)),
+        Option("rest.bind-port", ports, "", "The same. If both are set, this one counts.", _rest(bind_port=_same)),
         Option("rest.bind-address", TEXT, "127.0.0.1", "The address that the server listens on. Others than the machine's own "
                "loopback need a `rest.token`.", _rest(bind_address=_same)),
         Option("rest.address", TEXT, "", "What other machines call this one. By itself the address that is listened on.",

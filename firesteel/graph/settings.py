@@ -43,9 +43,14 @@ class RestSettings:
 
     enabled: bool = True
     bind_address: str = "127.0.0.1"
-    ports: tuple[int, ...] = (0,)  # the first one that is free; 0: any
+    port: tuple[int, ...] = (0,)  # the first one that is free; 0: any
+    bind_port: tuple[int, ...] | None = None  # the same, and it counts if both are set, as in Flink
     address: str | None = None  # what others call this machine; None: the address it is bound to
     token: str | None = field(default=None, repr=False)  # None: a random one, which only this user can read
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        return self.port if self.bind_port is None else self.bind_port
 
 
 @dataclass(frozen=True)
