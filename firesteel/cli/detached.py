@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from firesteel.cli.jobs import wait_for
@@ -16,6 +17,12 @@ from firesteel.rest.registry import FoundJob, find_jobs, new_log
 
 _TAIL = 100  # lines of the log that are shown of a program that fails
 _INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    job: FoundJob | None
+    code: int  # of the program, if there is no job
 
 
 def run_detached(program: str, arguments: list[str]) -> int:
@@ -32,28 +39,30 @@ def run_detached(program: str, arguments: list[str]) -> int:
     began = int(time.time() * 1000)
     process = _start(log, arguments)
 
-    def job_or_exit_code() -> FoundJob | int | None:
+    def outcome() -> _Outcome | None:
         """It may have had a job and be over already; and process ids are used again."""
         code = process.poll()
-        found = (one for one in find_jobs() if one.entry.pid == process.pid and one.entry.started_ms >= began)
-        return next(found, code)
+        job = (one for one in find_jobs() if one.entry.pid == process.pid and one.entry.started_ms >= began)
+        found = _Outcome(next(job, None), code or 0)
+        return None if code is None and found.job is None else found
 
     try:
-        outcome: FoundJob | int = wait_for(f"waiting for {program} to submit its job (log: {log})", job_or_exit_code)
+        found = wait_for(f"waiting for {program} to submit its job (log: {log})", outcome)
     except KeyboardInterrupt:
         process.send_signal(signal.SIGINT)
         complain(f"interrupted before there was a job; {program} is told to end (process {process.pid}, log: {log})")
         return _INTERRUPTED
-    if isinstance(outcome, FoundJob):
-        write(f"Job has been submitted with JobID {outcome.entry.job_id}")
-        complain(f"process {process.pid} runs job '{outcome.entry.name}'; its log is {log}")
+    if found.job is not None:
+        entry = found.job.entry
+        write(f"Job has been submitted with JobID {entry.job_id}")
+        complain(f"process {process.pid} runs job '{entry.name}'; its log is {log}")
         return 0
     _show(log)
-    if outcome == 0:
+    if found.code == 0:
         complain(f"{program} ended without a job")
         return 0
     complain(f"{program} failed before there was a job; its log is {log}")
-    return outcome if outcome > 0 else 128 - outcome
+    return found.code if found.code > 0 else 128 - found.code
 
 
 def _start(log: Path, arguments: list[str]) -> subprocess.Popen[bytes]:
