@@ -8,8 +8,8 @@ from typing import Any
 
 from firesteel.cli.jobs import KnownJob, add_target, await_end, run_operation, the_job
 from firesteel.cli.output import write
+from firesteel.coordinator.savepoint import dispose
 from firesteel.errors import ConfigurationError
-from firesteel.rest.disposing import dispose
 
 _HERE = ""
 """In the place of a directory that was asked for without saying which: the job's own setting decides."""

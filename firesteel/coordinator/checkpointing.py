@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from firesteel.common.crashpoints import crash_point
@@ -33,12 +33,15 @@ from firesteel.coordinator.lineage import Incarnation, confirm
 from firesteel.coordinator.metadata import CheckpointMetadata, OperatorInfo
 from firesteel.coordinator.pending import PendingCheckpoint
 from firesteel.coordinator.retention import CompletedCheckpoints
+from firesteel.coordinator.savepoint_requests import Ending, SavepointRequest
+from firesteel.coordinator.savepoint_writing import DraftSavepoint, SavepointWriting
 from firesteel.coordinator.trigger import Trigger
 from firesteel.errors import (
     CheckpointError,
     DataLossError,
     ExternalSystemError,
     RestoreError,
+    SavepointError,
     SupersededError,
     UserCodeError,
 )
@@ -61,8 +64,10 @@ class Checkpointer:
         incarnation: Incarnation,
         committers: Committers,
         on_completed: Callable[[CheckpointMetadata], None],
+        savepoints: SavepointWriting | None = None,
         history: CheckpointHistory | None = None,
     ) -> None:
+        self._savepoints = savepoints
         self._plan, self._job_name, self._settings = plan, job_name, settings
         self._incarnation, self._committers = incarnation, committers
         self._on_completed = on_completed
@@ -90,12 +95,20 @@ class Checkpointer:
     def busy(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def begin(self, positions: Mapping[str, Json], *, final: bool) -> PendingCheckpoint:
-        """Step 1: this epoch ends with barrier n."""
+    def begin(
+        self, positions: Mapping[str, Json], *, final: bool, savepoints: Sequence[SavepointRequest] = ()
+    ) -> PendingCheckpoint:
+        """Step 1: this epoch ends with barrier n.
+
+        :param savepoints: what is to be made of it.
+        """
         self.check()
         self._trigger.triggered()
-        snapshot = self._settings.enabled
-        pending = PendingCheckpoint(self._next, self._plan.slots, positions, snapshot=snapshot, final=final)
+        enabled = self._settings.enabled
+        pending = PendingCheckpoint(
+            self._next, self._plan.slots, positions, snapshot=enabled or bool(savepoints), final=final, whole=not enabled,
+            savepoints=savepoints,
+        )  # fmt: skip
         self._next += 1
         self._incarnation.begin(pending.checkpoint)
         self._pending = pending
@@ -149,7 +162,13 @@ class Checkpointer:
             self._finish_steps(pending)
         except SupersededError as error:
             self._failure = error  # in the place of any other: it explains them
-        except (UserCodeError, CheckpointError, DataLossError, ExternalSystemError) as error:  # it explains itself
+        except (
+            UserCodeError,
+            CheckpointError,
+            SavepointError,
+            DataLossError,
+            ExternalSystemError,
+        ) as error:  # it explains itself
             self.fail(error)
         except Exception as error:  # noqa: BLE001  raised again by check() on the coordinator's thread
             failure = CheckpointError(f"checkpoint {pending.checkpoint} failed: {type(error).__name__}: {error}")
@@ -171,6 +190,7 @@ class Checkpointer:
         self._committers.check(pending.committables)
         crash_point("before-metadata")
         metadata = self._metadata(pending)
+        drained = self._drain(pending, metadata)
         self._carried = {}  # from here on nobody may throw it away, unless the commit point is certainly missed
         try:
             completed = self._incarnation.complete(metadata)
@@ -188,10 +208,44 @@ class Checkpointer:
             return
         crash_point("before-confirm")
         self._confirm(completed)
+        self._make_savepoints(pending, metadata, drained)
         # 5. Drop
         self._incarnation.check()  # what is old to a superseded driver may be what its successor keeps
         self._completed.add(completed)
         crash_point("after-drop")
+
+    def _drain(
+        self, pending: PendingCheckpoint, metadata: CheckpointMetadata
+    ) -> dict[SavepointRequest, DraftSavepoint]:
+        """The state files of savepoints that end the job for good: before the commit point, because without them the job
+        has to go back to before it was drained."""
+        drains = [request for request in pending.savepoints if request.ending is Ending.DRAIN]
+        if not drains:
+            return {}
+        assert self._savepoints is not None
+        try:
+            return {request: self._savepoints.write(request, metadata) for request in drains}
+        except SavepointError as error:
+            for request in drains:
+                request.fail(str(error), error)
+            raise
+
+    def _make_savepoints(
+        self,
+        pending: PendingCheckpoint,
+        metadata: CheckpointMetadata,
+        drained: Mapping[SavepointRequest, DraftSavepoint],
+    ) -> None:
+        for request in pending.savepoints:
+            assert self._savepoints is not None
+            if request in drained:
+                try:
+                    self._savepoints.publish(request, drained[request])
+                except SavepointError as error:  # all output is committed, so the job has ended as it was to
+                    request.fail(str(error), error)
+                continue
+            self._completed.pin(metadata.checkpoint)
+            self._savepoints.start(request, metadata, lambda: self._completed.unpin(metadata.checkpoint))
 
     def _await_durability(self, pending: PendingCheckpoint) -> str | None:
         """Wait for every slot; the reason why the checkpoint has to be dropped, if it has."""
@@ -211,6 +265,8 @@ class Checkpointer:
         self._incarnation.drop_pending(pending.checkpoint)
         self._completed.dropped_pending()
         self._carried = pending.committables
+        for request in pending.savepoints:
+            request.fail(f"checkpoint {pending.checkpoint}, of which it was to be made, was dropped: {why}")
         self._history.dropped(pending.checkpoint, why)
         if pending.final:
             raise CheckpointError(f"the final checkpoint {pending.checkpoint} was dropped: {why}")

@@ -61,6 +61,8 @@ def import_checkpoint(found: Completed, incarnation: Incarnation) -> Completed:
             state=state,
             committables={},
             statistics={IMPORTED_FROM: found.path},
+            savepoint=False,
+            job_directory="",
         )
     )
     _warn(found, incarnation, number)
@@ -84,7 +86,8 @@ def _imported(found: Completed, handle: FileHandle, incarnation: Incarnation) ->
 
 def _warn(found: Completed, incarnation: Incarnation, number: int) -> None:
     if found.metadata.job_id != incarnation.directory.job_id:
-        log.info("the job starts from %s, a checkpoint of job '%s'", found.path, found.metadata.job_name)
+        kind = "savepoint" if found.metadata.savepoint else "checkpoint"
+        log.info("the job starts from %s, a %s of job '%s'", found.path, kind, found.metadata.job_name)
     elif number > found.metadata.checkpoint + 1:
         log.warning(
             "the job goes back to checkpoint %d (%s) from checkpoint %d: what it wrote after checkpoint %d stays where it is, "

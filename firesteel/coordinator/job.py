@@ -24,6 +24,8 @@ from firesteel.coordinator.progress import Progress
 from firesteel.coordinator.reading import SourceReading
 from firesteel.coordinator.restarts import Restarts
 from firesteel.coordinator.retention import discard, drop_abandoned
+from firesteel.coordinator.savepoint_requests import Ending, SavepointRequest, SavepointRequests
+from firesteel.coordinator.savepoint_writing import SavepointWriting
 from firesteel.coordinator.starting import check_output
 from firesteel.errors import FiresteelError, JobCancelledError, SlotLostError
 from firesteel.graph.guarantee import Level, end_to_end
@@ -53,6 +55,7 @@ class Job:
         self._engine, self._results, self._progress, self._output = engine, results, progress, output
         self._restarts = Restarts(settings.restart, checkpointing=settings.checkpoints.enabled)
         self._restore_from = settings.start.restore_from
+        self.savepoints = SavepointRequests(settings.name, settings.checkpoints.savepoint_directory)
         self._cancelled = threading.Event()
         self._incarnation: Incarnation | None = None
         self.guarantee = end_to_end(plan, settings.checkpoints.enabled, settings.checkpoints.mode)
@@ -86,6 +89,7 @@ class Job:
                 try:
                     self._run_incarnation()
                 except Exception as failure:  # noqa: BLE001  any failure rolls back; the strategy decides what then
+                    self.savepoints.interrupted(failure)
                     if self._cancelled.is_set():
                         raise JobCancelledError(f"job '{self._settings.name}' was cancelled") from None
                     self._restart_after(failure)
@@ -101,6 +105,7 @@ class Job:
             self.status = JobStatus.FAILED
             raise
         finally:
+            self.savepoints.close(f"the job has ended, its status is {self.status.name}")
             self._progress.close()
 
     def _restart_after(self, failure: Exception) -> None:
@@ -128,6 +133,7 @@ class Job:
         self._results.rollback()
         committers = Committers(self._plan, self._directory.job_id, incarnation.number, self._directory.workspace)
         checkpointer = None
+        savepoints = SavepointWriting(self._directory, self._engine.tell, self._progress)
         reading = SourceReading(self._plan, self._settings)
         try:
             self._recover(incarnation, committers)
@@ -138,17 +144,19 @@ class Job:
                 incarnation,
                 committers,
                 lambda metadata: self._on_completed(metadata, reading),
+                savepoints,
                 self.history.checkpoints,
             )
             if incarnation.start is not None:
                 reading.restore(incarnation.start.metadata.positions)
-            self._deploy(incarnation, checkpointer)
+            self._deploy(incarnation, checkpointer, savepoints)
             self.status = JobStatus.RUNNING
-            self._run_epochs(reading, checkpointer)
+            self._run_epochs(reading, checkpointer, savepoints)
         except Exception:
             incarnation.check()  # whatever else goes wrong then: a successor is the reason, or has made it irrelevant
             raise
         finally:
+            savepoints.abandon()
             if checkpointer is not None:
                 checkpointer.abandon()
             self._engine.undeploy()
@@ -169,7 +177,7 @@ class Job:
         committers.sweep()
         crash_point("recovery-after-sweep")
 
-    def _deploy(self, incarnation: Incarnation, checkpointer: Checkpointer) -> None:
+    def _deploy(self, incarnation: Incarnation, checkpointer: Checkpointer, savepoints: SavepointWriting) -> None:
         start = incarnation.start
         allowed = self._settings.start.allow_non_restored_state
         storage = self._directory.storage
@@ -193,6 +201,8 @@ class Job:
         def on_message(message: SlotMessage) -> None:
             if message["type"] in ("durable", "declined"):
                 checkpointer.on_message(message["slot"], message)
+            elif message["type"] == "savepoint":
+                savepoints.on_message(message["slot"], message)
             elif message["type"] == "state":
                 keep(storage, message)
             elif message["type"] == "lost":
@@ -215,22 +225,28 @@ class Job:
         if start is not None:
             self._progress.restored(time.monotonic() - began)
 
-    def _run_epochs(self, reading: SourceReading, checkpointer: Checkpointer) -> None:
+    def _run_epochs(self, reading: SourceReading, checkpointer: Checkpointer, savepoints: SavepointWriting) -> None:
         epoch = 0
         wake = 0.0  # when an epoch is due without input: at once, for whatever was restored
         while True:
             self._results.wait_for_room(self._cancelled)
             self._check_cancelled()
-            planned = reading.plan()
+            free = not checkpointer.busy()
+            ending = self.savepoints.take_ending() if free else None
+            planned = reading.plan() if ending is None else reading.stop(drain=ending.ending is Ending.DRAIN)
             final = planned.final
-            due = checkpointer.due(reading.epoch_s)
-            if not (planned.units or due or final or wake <= time.time() * 1000):
+            barrier = checkpointer.due(reading.epoch_s) or final or ending is not None
+            barrier = barrier or (free and self.savepoints.waiting())
+            if not (planned.units or barrier or wake <= time.time() * 1000):
                 self._cancelled.wait(_IDLE_S)
                 continue
             if final:
                 checkpointer.wait(self._cancelled)  # one checkpoint at a time, and the last one is this epoch's
             epoch += 1
-            pending = checkpointer.begin(reading.positions(), final=final) if due or final else None
+            pending = None
+            if barrier:
+                wanted = [*([ending] if ending else []), *self.savepoints.take(last=final)]
+                pending = checkpointer.begin(reading.positions(), final=final, savepoints=wanted)
             started = time.monotonic()
             result = self._engine.run_epoch(
                 EpochOrder(
@@ -238,6 +254,7 @@ class Job:
                     planned.ranges,
                     checkpoint=pending.checkpoint if pending else None,
                     snapshot=pending.snapshot if pending else True,
+                    whole=pending.whole if pending else False,
                     completed=checkpointer.base,
                     caught_up=planned.caught_up,
                     ended=planned.ended,
@@ -253,11 +270,20 @@ class Job:
             if pending is not None:
                 checkpointer.run(pending, result)
             self._progress.epoch(epoch, seconds, result, checkpointer.base, reading.progress())
-            if final:
+            if final or ending is not None:
                 checkpointer.wait(self._cancelled)
+                savepoints.wait(self._cancelled, checkpointer.check)
                 self._check_cancelled()
-                reading.tell_completed()
-                return
+                if ending is None or ending.succeeded() or final:
+                    reading.tell_completed()
+                    self._end(ending)
+                    return
+                log.warning("job '%s' goes on: %s", self._settings.name, ending.answer.exception())
+
+    def _end(self, ending: SavepointRequest | None) -> None:
+        if ending is not None and ending.ending is Ending.CANCEL:
+            self.cancel()
+            self._check_cancelled()
 
     def _check_cancelled(self) -> None:
         if self._cancelled.is_set():

@@ -44,6 +44,9 @@ class CheckpointMetadata:
     committables: Mapping[str, Sequence[Json]]  # sink uid -> not yet confirmed, whichever checkpoint made them
     statistics: Mapping[str, Any] = field(default_factory=dict)
     given_up: Sequence[str] = field(default_factory=list)  # uids of operators whose state was left out on restoring
+    savepoint: bool = False  # it is one, and its state files are beside it
+    job_directory: str = ""  # of a savepoint: where its job has its checkpoints
+    claimed: str = ""  # the savepoint that this is a copy of, which goes when this goes
 
     def files(self) -> set[str]:
         return {handle["file"] for chain in self.state for handle in chain}

@@ -99,6 +99,19 @@ class Progress:
             self.checkpoints += 1
             self.last_checkpoint = metadata
 
+    def savepointing(self, path: str, read: int, of: int) -> None:
+        """Slots have read so many bytes of the state that goes into a savepoint."""
+        with self._lock:
+            if self._shown and time.monotonic() - self._last_shown >= _RESTORING_S:
+                self._last_shown = time.monotonic()
+                self._print(f"savepoint {path}: {read / 1e6:,.1f} of {of / 1e6:,.1f} MB")
+
+    def savepoint(self, path: str, size: int, seconds: float) -> None:
+        """A savepoint is there."""
+        with self._lock:
+            if self._shown:
+                self._print(f"savepoint {path}: {size / 1e6:,.1f} MB in {seconds:.1f} s")
+
     def slot_memory(self, slot: int, rss: int) -> None:
         self.slots_rss[slot] = rss
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.common.storage import MemoryStorage, Storage
@@ -23,12 +24,23 @@ class CompletedCheckpoints:
         self._incarnation = incarnation
         self._retained = retained
         self._kept = _completed_before(incarnation)
+        self._pinned: Counter[int] = Counter()
         self._remove_leftovers()
+
+    def pin(self, checkpoint: int) -> None:
+        """It stays, because something is being made of it, until it is unpinned and others are added."""
+        self._pinned[checkpoint] += 1
+
+    def unpin(self, checkpoint: int) -> None:
+        """Any thread may call this."""
+        self._pinned[checkpoint] -= 1
 
     def add(self, completed: Completed) -> None:
         """A checkpoint was completed and its output committed; drop those beyond the retained number."""
         self._kept.append(completed)
-        dropped, self._kept = self._kept[: -self._retained], self._kept[-self._retained :]
+        beyond, retained = self._kept[: -self._retained], self._kept[-self._retained :]
+        pinned = [old for old in beyond if self._pinned[old.metadata.checkpoint] > 0]
+        dropped, self._kept = [old for old in beyond if old not in pinned], pinned + retained
         needed = set().union(*(kept.metadata.files() for kept in self._kept))
         directory = self._incarnation.directory
         for old in dropped:

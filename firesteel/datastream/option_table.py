@@ -173,7 +173,7 @@ def _checkpointing() -> list[EnvironmentOption]:
         Option(prefix + "externalized-checkpoint-retention", choice(ExternalizedCheckpointRetention),
                "NO_EXTERNALIZED_CHECKPOINTS", "Whether a cancelled job's checkpoints are deleted; only "
                "DELETE_ON_CANCELLATION does that.", _checkpoints(lambda c, v: c.set_externalized_checkpoint_retention(v))),
-        Option(prefix + "savepoint-dir", PATH, "", "No effect yet: there are no savepoints.",
+        Option(prefix + "savepoint-dir", PATH, "", "Where savepoints go that are given no directory: a path or URI.",
                _checkpoints(lambda c, v: c.set_savepoint_dir(v)), ("state.savepoints.dir",)),
         Option(prefix + "storage", choice(CheckpointStorageKind), "", "`filesystem`: in the directory, which has to be set. "
                "`jobmanager`: in the driver's memory, up to 5 MB for each slot, if there is no directory. By itself: in "

@@ -21,6 +21,7 @@ class CheckpointSettings:
     tolerable_failures: int | None = None  # in a row; None: any number
     delete_on_cancellation: bool = False
     max_state_size: int | None = None  # checkpoints are in the driver's memory, if there is no directory
+    savepoint_directory: str | None = None  # where savepoints go that are given none
 
     @property
     def enabled(self) -> bool:

@@ -11,8 +11,8 @@ from typing import Any
 from firesteel import __version__
 from firesteel.common.completable_future import CompletableFuture
 from firesteel.common.job_status import JobStatus
+from firesteel.coordinator.savepoint import dispose
 from firesteel.rest import checkpoint_documents, job_documents
-from firesteel.rest.disposing import dispose
 from firesteel.rest.messages import Answer, Document, Request, RequestError
 from firesteel.rest.served import ServedJob, ServedJobs
 

@@ -21,7 +21,8 @@ from firesteel.errors import SerializationError, SlotLostError
 from firesteel.runtime.compacting import Compactor
 from firesteel.runtime.whole_state import WholeState
 from firesteel.state.files import NO_GROUP, Delta, StateFileWriter
-from firesteel.state.store import Store, Table
+from firesteel.state.layouts import whole_scan
+from firesteel.state.store import Entry, Store, Table
 
 FileHandle = dict[str, Any]  # {"file": path below the job's directory, "size": bytes, "checksum": hex}
 Tell = Callable[[dict[str, Any]], None]
@@ -67,15 +68,22 @@ class Snapshots:
         self._thread = threading.Thread(target=self._write_all, name="snapshots", daemon=True)
         self._thread.start()
 
-    def barrier(self, checkpoint: int, nonce: str, persist: Callable[[], None]) -> None:
-        """Serialise what changed; a thread makes it durable, as it does the sinks' output, and tells the driver."""
+    def barrier(self, checkpoint: int, nonce: str, persist: Callable[[], None], *, whole: bool = False) -> None:
+        """Serialise what changed; a thread makes it durable, as it does the sinks' output, and tells the driver.
+
+        :param whole: serialise everything. Without checkpoints nobody notes what changed, and there is no chain.
+        """
         writer = StateFileWriter(self._slot, checkpoint)
         entries = 0
         for operator in self._stores:
             for name, kind, table in operator.store.tables():
-                for delta in _by_group(operator, name, kind, table, checkpoint):
+                changes = (whole_scan(kind, table.scan()), []) if whole else table.barrier(checkpoint)
+                for delta in _by_group(operator, name, kind, table, *changes):
                     _add(writer, delta)
                     entries += len(delta.keys) + len(delta.deleted)
+        if whole:
+            with self._lock:
+                self._base = []
         self._work.put(lambda: self._finish(checkpoint, nonce, persist, writer if entries else None))
 
     def check(self) -> None:
@@ -167,8 +175,9 @@ def _picklable(what: Any) -> bool:
     return True
 
 
-def _by_group(operator: KeyedStore, name: str, kind: str, table: Table, checkpoint: int) -> list[Delta]:
-    puts, deleted = table.barrier(checkpoint)
+def _by_group(
+    operator: KeyedStore, name: str, kind: str, table: Table, puts: list[Entry], deleted: list[Any]
+) -> list[Delta]:
     deltas = _Deltas(operator.uid, name, kind)
     group_of = operator.store.key_groups.__getitem__ if table.grouped else _no_group
     for key, change in puts:

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.connectors.base import Aside, Json, Timestamped
@@ -23,6 +24,7 @@ from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.flow import MAX_WATERMARK, Times, Values
 from firesteel.runtime.participants import Barriers
 from firesteel.runtime.place import SlotPlace
+from firesteel.runtime.savepoints import SavepointWriter
 from firesteel.runtime.snapshots import Snapshots, Tell
 from firesteel.runtime.split_watermarks import WHOLE
 from firesteel.runtime.timestamps import Timestamper
@@ -40,6 +42,7 @@ class LevelOrder:
     ranges: dict[str, list[Json]] = field(default_factory=dict)  # source uid -> this slot's ranges
     checkpoint: int | None = None  # the barrier at the epoch's end
     snapshot: bool = True  # whether that barrier snapshots state, or only commits sinks
+    whole: bool = False  # whether that snapshot is of everything, and not of what changed
     completed: int | None = None  # the newest completed checkpoint
     caught_up: Sequence[str] = ()  # sources that have nothing more to give for now
     ended: Sequence[str] = ()  # sources that never will have
@@ -70,6 +73,7 @@ class SlotTask:
             tell,
             place.max_state_size,
         )
+        self._savepoints = SavepointWriter(place.storage, place.slot, place.main_classes, tell)
 
     # ---- running
 
@@ -217,7 +221,7 @@ class SlotTask:
                 for participant in self.assembly.participants:
                     participant.snapshot(order.checkpoint, self._place.now())
                 self._barriers.taken(order.checkpoint)
-                self._snapshots.barrier(order.checkpoint, self._nonce, persist)
+                self._snapshots.barrier(order.checkpoint, self._nonce, persist, whole=order.whole)
             else:
                 persist()
         counts = self.assembly.counts
@@ -264,9 +268,15 @@ class SlotTask:
         self._sequence += 1
         self._send_row(address, payload)
 
+    def order(self, message: dict[str, Any]) -> None:
+        """Something to do that is no part of an epoch, as the driver says over the control connection."""
+        if message["type"] == "savepoint":
+            self._savepoints.write(message)
+
     def stop_processes(self) -> None:
         """The process is about to exit without `close`: leave no child behind. Any thread may call this."""
         self._snapshots.stop_compaction()
+        self._savepoints.kill()
 
     def close(self) -> None:
         """End everything user code opened. Commits nothing and aborts nothing: the driver decides that."""
@@ -277,6 +287,7 @@ class SlotTask:
             writing.writer.close()
         for function in parts.functions:
             function.close()
+        self._savepoints.close()
         self._snapshots.close()
 
 
