@@ -59,7 +59,7 @@ def _head(found: Completed) -> list[str]:
     lines = [
         f"{found.path}",
         f"job {metadata.job_name!r}, id {metadata.job_id}",
-        f"checkpoint {metadata.checkpoint} of incarnation {metadata.incarnation}, "
+        f"{'savepoint at ' if metadata.savepoint else ''}checkpoint {metadata.checkpoint} of incarnation {metadata.incarnation}, "
         f"{datetime.fromtimestamp(metadata.created_ms / 1000):%Y-%m-%d %H:%M:%S}"
         + (", at the end of the input" if metadata.final else ""),
         f"{show_size(metadata.size())} in {len(metadata.files())} state files of {len(metadata.state)} slots",
@@ -112,6 +112,7 @@ def _document(found: Completed, states: list[InspectedState]) -> dict[str, Any]:
         "path": found.path,
         "job_id": metadata.job_id,
         "job_name": metadata.job_name,
+        "savepoint": metadata.savepoint,
         "checkpoint": metadata.checkpoint,
         "incarnation": metadata.incarnation,
         "created_ms": metadata.created_ms,

@@ -153,7 +153,7 @@ def run_operation(job: KnownJob, request: str) -> dict[str, Any]:
             f"log: firesteel logs {job.id}"
         ) from None
     if "failure-cause" in operation:
-        raise OperationError(f"job '{job.name}' ({job.id}): {operation['failure-cause']['stack-trace']}")
+        raise OperationError(operation["failure-cause"]["stack-trace"])
     return operation
 
 

@@ -69,8 +69,11 @@ def _row(job: KnownJob) -> tuple[str, ...]:
 def _why(job: KnownJob) -> str:
     assert job.found is not None
     entry = job.found.entry
-    text = (entry.failure or "").strip().splitlines()[-1:] or [f"its driver, process {entry.pid}, died without a word"]
-    return text[0] + (f" (log: {entry.log})" if entry.log else "")
+    said = [line for line in (entry.failure or "").splitlines() if line.strip()]
+    text = (
+        "\n  ".join(said[-2:]) or f"its driver, process {entry.pid}, died without a word"
+    )  # a traceback's last line, and where
+    return text + (f" (log: {entry.log})" if entry.log else "")
 
 
 def _document(job: KnownJob) -> dict[str, Any]:

@@ -171,12 +171,14 @@ def find_jobs() -> list[FoundJob]:
 
 def _found(jobs: Path) -> Iterator[FoundJob]:
     known = {field.name for field in fields(JobEntry)}
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         for folder in jobs.iterdir():
             if folder.name.startswith("."):
                 continue
             alive = _locked(folder / _LOCK)  # first: a driver writes its last word before it lets go of the lock
-            with contextlib.suppress(OSError, ValueError, TypeError, KeyError):  # half removed, or of another version
+            with contextlib.suppress(
+                OSError, ValueError, TypeError, KeyError, AttributeError
+            ):  # half gone, or no entry
                 content = json.loads((folder / _JOB).read_text())
                 entry = JobEntry(**{key: value for key, value in content.items() if key in known})
                 JobStatus[entry.status]
