@@ -56,10 +56,11 @@ def inspect(given: argparse.Namespace) -> int:
 def _head(found: Completed) -> list[str]:
     metadata = found.metadata
     owed = sum(map(len, metadata.committables.values()))
+    kind = "savepoint at checkpoint" if metadata.savepoint else "checkpoint"
     lines = [
         f"{found.path}",
         f"job {metadata.job_name!r}, id {metadata.job_id}",
-        f"{'savepoint at ' if metadata.savepoint else ''}checkpoint {metadata.checkpoint} of incarnation {metadata.incarnation}, "
+        f"{kind} {metadata.checkpoint} of incarnation {metadata.incarnation}, "
         f"{datetime.fromtimestamp(metadata.created_ms / 1000):%Y-%m-%d %H:%M:%S}"
         + (", at the end of the input" if metadata.final else ""),
         f"{show_size(metadata.size())} in {len(metadata.files())} state files of {len(metadata.state)} slots",
