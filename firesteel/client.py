@@ -22,6 +22,7 @@ from firesteel.coordinator.driver_lock import DriverLock
 from firesteel.coordinator.job import Job
 from firesteel.coordinator.lineage import JobDirectory
 from firesteel.coordinator.progress import Progress
+from firesteel.coordinator.savepoint import dispose
 from firesteel.coordinator.savepoint_requests import Ending
 from firesteel.coordinator.starting import check_start
 from firesteel.datastream.collecting import END
@@ -33,7 +34,7 @@ from firesteel.graph.settings import JobSettings
 from firesteel.rest.endpoint import Endpoint
 from firesteel.rest.served import ServedJob
 
-__all__ = ["RunningJob", "check_frame", "check_schema", "launch", "open_results"]
+__all__ = ["RunningJob", "check_frame", "check_schema", "dispose", "launch", "open_results"]
 
 
 def launch(plan: JobPlan, settings: JobSettings, progress: Progress | None = None) -> RunningJob:

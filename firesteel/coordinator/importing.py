@@ -41,8 +41,11 @@ def check_importable(found: Completed, *, leave_output: bool) -> None:
         )
 
 
-def import_checkpoint(found: Completed, incarnation: Incarnation) -> Completed:
-    """Make a checkpoint the first one of an incarnation that was just claimed."""
+def import_checkpoint(found: Completed, incarnation: Incarnation, claimed: str = "") -> Completed:
+    """Make a checkpoint the first one of an incarnation that was just claimed.
+
+    :param claimed: where it is, if it is a savepoint that goes when this copy goes.
+    """
     directory = incarnation.directory
     number = max(found.metadata.checkpoint, directory.newest_number() + 1)
     state = [[_imported(found, handle, incarnation) for handle in chain] for chain in found.metadata.state]
@@ -63,6 +66,7 @@ def import_checkpoint(found: Completed, incarnation: Incarnation) -> Completed:
             statistics={IMPORTED_FROM: found.path},
             savepoint=False,
             job_directory="",
+            claimed=claimed,
         )
     )
     _warn(found, incarnation, number)

@@ -13,8 +13,10 @@ from firesteel.common.crashpoints import crash_point
 from firesteel.common.job_status import JobStatus
 from firesteel.coordinator.carrying import carrying, carrying_origin, keep, limit_of
 from firesteel.coordinator.checkpointing import Checkpointer, restore_point
+from firesteel.coordinator.claiming import claim
 from firesteel.coordinator.collecting import CollectedResults
 from firesteel.coordinator.committing import Committers
+from firesteel.coordinator.completed import locate
 from firesteel.coordinator.engine import Deployment, Engine, EpochOrder, SlotMessage
 from firesteel.coordinator.history import JobHistory
 from firesteel.coordinator.lineage import Incarnation, JobDirectory, confirm
@@ -126,8 +128,11 @@ class Job:
         self._check_cancelled()
         if self._incarnation is not None:
             self._incarnation.check()  # somebody may have taken over while this driver waited to restart
+        claimed = ""
+        if self._restore_from is not None and self._settings.start.claim:
+            claimed = claim(locate(self._restore_from), self._directory)
         incarnation = self._incarnation = self._directory.claim(
-            self._restore_from, leave_output=self._settings.start.allow_non_restored_state
+            self._restore_from, leave_output=self._settings.start.allow_non_restored_state, claimed=claimed
         )
         self._restore_from = None  # from now on the job goes on from its own newest checkpoint
         self._results.rollback()

@@ -7,6 +7,7 @@ from collections import Counter
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.common.storage import MemoryStorage, Storage
+from firesteel.coordinator.claiming import delete_claimed
 from firesteel.coordinator.completed import Completed
 from firesteel.coordinator.lineage import Incarnation
 from firesteel.errors import SupersededError
@@ -44,6 +45,7 @@ class CompletedCheckpoints:
         needed = set().union(*(kept.metadata.files() for kept in self._kept))
         directory = self._incarnation.directory
         for old in dropped:
+            delete_claimed(old.metadata)  # first, since only this checkpoint knows of it
             directory.fencing.remove(old.folder)
             crash_point("between-drops")
             for file in old.metadata.files() - needed:
@@ -103,6 +105,7 @@ def discard(incarnation: Incarnation) -> None:
         )  # fmt: skip
         return
     for found in completed:
+        delete_claimed(found.metadata)
         directory.fencing.remove(found.folder)
     directory.storage.delete_folder()
 

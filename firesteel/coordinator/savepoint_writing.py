@@ -146,12 +146,15 @@ class SavepointWriting:
         """
         took = time.monotonic() - draft.started
         try:
-            written = publish(draft.storage, draft.metadata, draft.wait(), self._directory.path, took)
+            written = publish(draft.storage, draft.metadata, draft.wait(), self._job_directory(), took)
         except OSError as error:
             draft.storage.delete_folder()
             raise SavepointError(f"its metadata could not be written: {reason(error)}") from error
         self._progress.savepoint(str(draft.storage), written.size(), took)
         request.answer.set_result(str(draft.storage))
+
+    def _job_directory(self) -> str:
+        return "" if isinstance(self._directory.storage, MemoryStorage) else self._directory.path
 
     # ---- on the engine's threads
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from firesteel.coordinator.checkpointing import check_fits
+from firesteel.coordinator.claiming import check_claimable
 from firesteel.coordinator.completed import Completed, locate
 from firesteel.coordinator.importing import check_importable
 from firesteel.coordinator.lineage import JobDirectory
@@ -30,6 +31,14 @@ def check_start(plan: JobPlan, settings: JobSettings) -> None:
         if own is None or not own.is_latest(found):
             check_importable(found, leave_output=start.allow_non_restored_state)
         check_fits(found, plan, start.allow_non_restored_state)
+        if start.claim:
+            if not lasting:
+                raise ConfigurationError(
+                    f"job {settings.name!r} cannot claim {found.path}: it has no checkpoints that last, so that nothing could "
+                    f"take its place. Set execution.checkpointing.interval and execution.checkpointing.dir, or start without a "
+                    f"claim (NO_CLAIM)"
+                )
+            check_claimable(found, own, settings.name)
         return
     newest = _newest(own) if own is not None else None
     if start.must_resume:

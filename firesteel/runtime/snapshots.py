@@ -22,7 +22,7 @@ from firesteel.runtime.compacting import Compactor
 from firesteel.runtime.whole_state import WholeState
 from firesteel.state.files import NO_GROUP, Delta, StateFileWriter
 from firesteel.state.layouts import whole_scan
-from firesteel.state.store import Entry, Store, Table
+from firesteel.state.store import Store, Table
 
 FileHandle = dict[str, Any]  # {"file": path below the job's directory, "size": bytes, "checksum": hex}
 Tell = Callable[[dict[str, Any]], None]
@@ -77,8 +77,7 @@ class Snapshots:
         entries = 0
         for operator in self._stores:
             for name, kind, table in operator.store.tables():
-                changes = (whole_scan(kind, table.scan()), []) if whole else table.barrier(checkpoint)
-                for delta in _by_group(operator, name, kind, table, *changes):
+                for delta in _by_group(operator, name, kind, table, None if whole else checkpoint):
                     _add(writer, delta)
                     entries += len(delta.keys) + len(delta.deleted)
         if whole:
@@ -175,9 +174,11 @@ def _picklable(what: Any) -> bool:
     return True
 
 
-def _by_group(
-    operator: KeyedStore, name: str, kind: str, table: Table, puts: list[Entry], deleted: list[Any]
-) -> list[Delta]:
+def _by_group(operator: KeyedStore, name: str, kind: str, table: Table, checkpoint: int | None) -> list[Delta]:
+    """
+    :param checkpoint: the barrier that it is; None: not what changed, but all there is.
+    """
+    puts, deleted = (whole_scan(kind, table.scan()), []) if checkpoint is None else table.barrier(checkpoint)
     deltas = _Deltas(operator.uid, name, kind)
     group_of = operator.store.key_groups.__getitem__ if table.grouped else _no_group
     for key, change in puts:

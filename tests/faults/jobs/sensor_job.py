@@ -11,12 +11,14 @@ import os
 import signal
 import sys
 import threading
+from dataclasses import replace
 
 from firesteel.common import Configuration, Encoder, RestartStrategies
 from firesteel.common.storage import local
 from firesteel.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from firesteel.datastream.connectors.file_system import FileSink
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.errors import FiresteelError
 
 
 class CountAndSum(KeyedProcessFunction):
@@ -59,6 +61,9 @@ def arguments(given=None):
     parser.add_argument("--uid", default="sums")
     parser.add_argument("--die-while-writing", action="store_true")
     parser.add_argument("--cancel-on-stdin", action="store_true")
+    parser.add_argument("--savepoints", help="where they go that are asked for on standard input")
+    parser.add_argument("--start-from")
+    parser.add_argument("--claim", action="store_true")
     return parser.parse_args(given)
 
 
@@ -72,6 +77,7 @@ def program(args):
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(args.attempts, 100))
     env.enable_checkpointing(args.interval)
     env.get_checkpoint_config().set_max_retained_checkpoints(args.retained)
+    env.start = replace(env.start, restore_from=args.start_from, claim=args.claim)
     if args.checkpoints:
         env.get_checkpoint_config().set_checkpoint_storage_dir(args.checkpoints)
 
@@ -85,10 +91,30 @@ def program(args):
     return env
 
 
+def obey(client, directory):
+    """Take a savepoint for each line that says how."""
+    for line in sys.stdin:
+        if line == "stop\n":
+            taken = client.stop_with_savepoint(False, directory)
+        elif line == "cancel\n":
+            taken = client.cancel_with_savepoint(directory)
+        else:
+            taken = client.trigger_savepoint(directory)
+        try:
+            logging.info("taken: %s", taken.result())
+        except FiresteelError as error:
+            logging.info("not taken: %s", error)
+
+
 def main():
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)
     args = arguments()
     env = program(args)
+    if args.savepoints:
+        client = env.execute_async(args.name)
+        threading.Thread(target=obey, args=(client, args.savepoints), daemon=True).start()
+        client.get_job_execution_result().result()
+        return
     if not args.cancel_on_stdin:
         env.execute(args.name)
         return
