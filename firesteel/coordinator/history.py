@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 
 from firesteel.common.job_status import JobStatus
 from firesteel.coordinator.completed import Completed
+from firesteel.coordinator.importing import IMPORTED_FROM, WAS_SAVEPOINT
+from firesteel.coordinator.metadata import CheckpointMetadata
 
 IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
 _CHECKPOINTS = 100
@@ -48,6 +50,7 @@ class CheckpointRecord:
     path: str | None = None
     why: str | None = None  # it failed
     final: bool = False
+    savepoint: bool = False
 
     @property
     def duration_ms(self) -> int | None:
@@ -60,7 +63,8 @@ class RestoreRecord:
 
     checkpoint: int
     time_ms: int
-    path: str
+    path: str  # of the one that it was copied from, if it was
+    savepoint: bool
 
 
 class CheckpointHistory:
@@ -72,6 +76,7 @@ class CheckpointHistory:
         self._records: deque[CheckpointRecord] = deque(maxlen=_CHECKPOINTS)
         self._files: set[str] = set()
         self._restored: RestoreRecord | None = None
+        self._savepoint: CheckpointRecord | None = None
         self._counts = {COMPLETED: 0, FAILED: 0}
         self._restores = 0
 
@@ -93,6 +98,13 @@ class CheckpointHistory:
         with self._lock:
             self._end(checkpoint, status=FAILED, why=why)
 
+    def savepoint(self, metadata: CheckpointMetadata, path: str, took_s: float) -> None:
+        """A savepoint of a checkpoint is there."""
+        now, size, slots = self._clock(), metadata.size(), len(metadata.state)
+        self._savepoint = CheckpointRecord(
+            metadata.checkpoint, now - int(took_s * 1000), slots, COMPLETED, now, size, size, path, savepoint=True
+        )
+
     def rolled_back(self) -> None:
         """Whatever is not complete never will be."""
         with self._lock:
@@ -103,7 +115,13 @@ class CheckpointHistory:
         with self._lock:
             self._restores += 1
             self._files = start.metadata.files()
-            self._restored = RestoreRecord(start.metadata.checkpoint, self._clock(), start.path)
+            origin = start.metadata.statistics
+            self._restored = RestoreRecord(
+                start.metadata.checkpoint,
+                self._clock(),
+                origin.get(IMPORTED_FROM, start.path),
+                origin.get(WAS_SAVEPOINT, False),
+            )
 
     def _end(self, checkpoint: int, status: str, **changes: object) -> None:
         for index, record in enumerate(self._records):
@@ -121,6 +139,10 @@ class CheckpointHistory:
 
     def latest(self, status: str) -> CheckpointRecord | None:
         return next((one for one in reversed(self.records()) if one.status == status), None)
+
+    @property
+    def last_savepoint(self) -> CheckpointRecord | None:
+        return self._savepoint
 
     @property
     def last_restore(self) -> RestoreRecord | None:

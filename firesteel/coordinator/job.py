@@ -138,7 +138,7 @@ class Job:
         self._results.rollback()
         committers = Committers(self._plan, self._directory.job_id, incarnation.number, self._directory.workspace)
         checkpointer = None
-        savepoints = SavepointWriting(self._directory, self._engine.tell, self._progress)
+        savepoints = SavepointWriting(self._directory, self._engine.tell, self._progress, self.history.checkpoints)
         reading = SourceReading(self._plan, self._settings)
         try:
             self._recover(incarnation, committers)

@@ -19,6 +19,7 @@ from typing import Any
 from firesteel.common.crashpoints import crash_point
 from firesteel.common.storage import MemoryStorage, Storage, reason
 from firesteel.coordinator.engine import FileHandle, SlotMessage
+from firesteel.coordinator.history import CheckpointHistory
 from firesteel.coordinator.lineage import JobDirectory
 from firesteel.coordinator.metadata import CheckpointMetadata
 from firesteel.coordinator.progress import Progress
@@ -80,8 +81,14 @@ class DraftSavepoint:
 class SavepointWriting:
     """The savepoints of one incarnation."""
 
-    def __init__(self, directory: JobDirectory, tell: Callable[[int, SlotMessage], None], progress: Progress) -> None:
-        self._directory, self._tell, self._progress = directory, tell, progress
+    def __init__(
+        self,
+        directory: JobDirectory,
+        tell: Callable[[int, SlotMessage], None],
+        progress: Progress,
+        history: CheckpointHistory,
+    ) -> None:
+        self._directory, self._tell, self._progress, self._history = directory, tell, progress, history
         self._drafts: dict[str, DraftSavepoint] = {}
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
@@ -151,6 +158,7 @@ class SavepointWriting:
             draft.storage.delete_folder()
             raise SavepointError(f"its metadata could not be written: {reason(error)}") from error
         self._progress.savepoint(str(draft.storage), written.size(), took)
+        self._history.savepoint(written, str(draft.storage), took)
         request.answer.set_result(str(draft.storage))
 
     def _job_directory(self) -> str:

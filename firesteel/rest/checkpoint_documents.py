@@ -15,7 +15,7 @@ def checkpoints(one: ServedJob) -> Document:
     history = one.job.history.checkpoints
     records = history.records()
     complete = [record for record in records if record.status == COMPLETED]
-    failed, restore = history.latest(FAILED), history.last_restore
+    failed, savepoint, restore = history.latest(FAILED), history.last_savepoint, history.last_restore
     return {
         "counts": history.counts(),
         "summary": {
@@ -25,13 +25,13 @@ def checkpoints(one: ServedJob) -> Document:
         },
         "latest": {
             "completed": checkpoint(complete[-1]) if complete else None,
-            "savepoint": None,
+            "savepoint": checkpoint(savepoint) if savepoint else None,
             "failed": checkpoint(failed) if failed else None,
             "restored": restore
             and {
                 "id": restore.checkpoint,
                 "restore_timestamp": restore.time_ms,
-                "is_savepoint": False,
+                "is_savepoint": restore.savepoint,
                 "external_path": restore.path,
             },
         },
@@ -45,8 +45,8 @@ def checkpoint(record: CheckpointRecord) -> Document:
         "className": record.status.lower(),
         "id": record.checkpoint,
         "status": record.status,
-        "is_savepoint": False,
-        "savepointFormat": None,
+        "is_savepoint": record.savepoint,
+        "savepointFormat": "CANONICAL" if record.savepoint else None,
         "trigger_timestamp": record.triggered_ms,
         "latest_ack_timestamp": record.ended_ms if done else -1,
         "checkpointed_size": record.written,
@@ -57,7 +57,7 @@ def checkpoint(record: CheckpointRecord) -> Document:
         "persisted_data": 0,
         "num_subtasks": record.slots,
         "num_acknowledged_subtasks": record.slots if done else 0,
-        "checkpoint_type": "CHECKPOINT",
+        "checkpoint_type": "SAVEPOINT" if record.savepoint else "CHECKPOINT",
         "tasks": {},
     }
     if done:

@@ -32,7 +32,9 @@ def kinds(savepoint: Path) -> set[str]:
 
 
 def test_the_formats_of_today_have_a_golden_savepoint() -> None:
-    assert VERSIONS[-1] == f"v{max(FORMAT, VERSION)}", "make one with: python -m tests.golden.everything tests/golden/v<n>"
+    assert VERSIONS[-1] == f"v{max(FORMAT, VERSION)}", (
+        "make one with: python -m tests.golden.everything tests/golden/v<n>"
+    )
 
 
 def test_it_has_every_kind_of_state() -> None:

@@ -115,6 +115,8 @@ def test_a_savepoint_is_asked_for_and_asked_about(ask: Asker, tmp_path: Path) ->
     operation = ask.outcome("/jobs/:id/savepoints", answer["request-id"])
     assert locate(operation["location"]).metadata.savepoint
     assert ask.get("/jobs/:id/status") == {"status": "RUNNING"}
+    latest = ask.get("/jobs/:id/checkpoints")["latest"]["savepoint"]
+    assert latest["external_path"] == operation["location"] and latest["is_savepoint"] and latest["state_size"] > 0
     status, answer = ask("POST", "/savepoint-disposal", {"savepoint-path": operation["location"]})
     assert status == 202 and ask.outcome("/savepoint-disposal", answer["request-id"]) == {}
     assert not Path(operation["location"]).exists()
