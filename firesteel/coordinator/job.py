@@ -57,7 +57,7 @@ class Job:
         self._engine, self._results, self._progress, self._output = engine, results, progress, output
         self._restarts = Restarts(settings.restart, checkpointing=settings.checkpoints.enabled)
         self._restore_from = settings.start.restore_from
-        self.savepoints = SavepointRequests(settings.name, settings.checkpoints.savepoint_directory)
+        self.savepoints = SavepointRequests(settings.name, settings.checkpoints.savepoint_directory, directory.storage)
         self._cancelled = threading.Event()
         self._incarnation: Incarnation | None = None
         self.guarantee = end_to_end(plan, settings.checkpoints.enabled, settings.checkpoints.mode)
@@ -138,7 +138,10 @@ class Job:
         self._results.rollback()
         committers = Committers(self._plan, self._directory.job_id, incarnation.number, self._directory.workspace)
         checkpointer = None
-        savepoints = SavepointWriting(self._directory, self._engine.tell, self._progress, self.history.checkpoints)
+        patience_s = self._settings.checkpoints.timeout_ms / 1000
+        savepoints = SavepointWriting(
+            self._directory, self._engine.tell, self._progress, patience_s, self.history.checkpoints
+        )
         reading = SourceReading(self._plan, self._settings)
         try:
             self._recover(incarnation, committers)

@@ -41,10 +41,11 @@ class SavepointRequests:
     """Those of one job. They outlive a restart while they wait; what a restart interrupts has failed.
 
     :param default: the directory for those that are given none.
+    :param job_storage: the job's own, which may be deleted with its checkpoints.
     """
 
-    def __init__(self, job_name: str, default: str | None) -> None:
-        self._job_name, self._default = job_name, default
+    def __init__(self, job_name: str, default: str | None, job_storage: Storage) -> None:
+        self._job_name, self._default, self._job_storage = job_name, default, job_storage
         self._lock = threading.Lock()
         self._waiting: list[SavepointRequest] = []
         self._taken: list[SavepointRequest] = []
@@ -56,18 +57,10 @@ class SavepointRequests:
     def ask(self, directory: str | None, ending: Ending = Ending.NONE) -> CompletableFuture[str]:
         """The savepoint's path, or a SavepointError or ConfigurationError."""
         target = directory or self._default
-        failed: CompletableFuture[str] = CompletableFuture()
-        if target is None:
-            failed.set_exception(
-                ConfigurationError(
-                    "nobody said where the savepoint is to be. Name a directory, or set execution.checkpointing.savepoint-dir "
-                    "(once state.savepoints.dir), or env.set_default_savepoint_directory(...)"
-                )
-            )
-            return failed
         try:
-            request = SavepointRequest(self._job_name, open_storage(target), ending)
+            request = SavepointRequest(self._job_name, self._target(target), ending)
         except FiresteelError as error:
+            failed: CompletableFuture[str] = CompletableFuture()
             failed.set_exception(error)
             return failed
         with self._lock:
@@ -77,6 +70,20 @@ class SavepointRequests:
             self._unready.append(request)
         threading.Thread(target=self._try_out, args=(request,), name="savepoint-target", daemon=True).start()
         return request.answer
+
+    def _target(self, directory: str | None) -> Storage:
+        if directory is None:
+            raise ConfigurationError(
+                "nobody said where the savepoint is to be. Name a directory, or set execution.checkpointing.savepoint-dir "
+                "(once state.savepoints.dir), or env.set_default_savepoint_directory(...)"
+            )
+        storage = open_storage(directory)
+        if storage.within(self._job_storage):
+            raise ConfigurationError(
+                f"savepoints cannot be in {storage}: it is in the job's own directory {self._job_storage}, which may be "
+                f"deleted with the job's checkpoints. Name another directory"
+            )
+        return storage
 
     def _try_out(self, request: SavepointRequest) -> None:
         """What is wrong with the target should be heard before anything happens to the job."""

@@ -29,17 +29,20 @@ from firesteel.errors import FiresteelError, SavepointError
 from firesteel.state.compaction import compact
 
 _POLL_S = 0.1
+_LEAST_PATIENCE_S = 60.0  # even if checkpoints have less time: processes have to start
 
 
 class DraftSavepoint:
     """A savepoint between its checkpoint and its publication."""
 
-    def __init__(self, folder: str, storage: Storage, metadata: CheckpointMetadata) -> None:
+    def __init__(self, folder: str, storage: Storage, metadata: CheckpointMetadata, patience_s: float) -> None:
         self.folder, self.storage, self.metadata = folder, storage, metadata
-        self.started = time.monotonic()
-        self.read: dict[int, int] = {}  # slot -> bytes of its chain that it has read
+        self.started = self._heard = time.monotonic()
+        self._patience_s = patience_s
+        self._slots = {slot for slot, chain in enumerate(metadata.state) if chain}
+        self._read: dict[int, int] = {}  # slot -> bytes of its chain that it has read
         self._handles: dict[int, FileHandle] = {}
-        self._failures: dict[int, str] = {}
+        self._failures: dict[int, str] = {}  # the first one is the reason
         self._abandoned = False
         self._changed = threading.Condition()
 
@@ -50,45 +53,74 @@ class DraftSavepoint:
     def done(self, slot: int, handle: FileHandle) -> None:
         with self._changed:
             self._handles[slot] = handle
-            self._changed.notify_all()
+            self._notify()
 
     def failed(self, slot: int, why: str) -> None:
         with self._changed:
             self._failures[slot] = why
-            self._changed.notify_all()
+            self._notify()
+
+    def got_to(self, slot: int, read: int) -> int:
+        """A slot has read so many bytes of its chain. All of them together."""
+        with self._changed:
+            self._read[slot] = read
+            self._notify()
+            return sum(self._read.values())
 
     def abandon(self) -> None:
         with self._changed:
             self._abandoned = True
-            self._changed.notify_all()
+            self._notify()
 
-    def wait(self) -> list[list[FileHandle]]:
-        """The files of all slots. Nobody works on it any more when this returns or raises, unless the slots have ended.
+    def _notify(self) -> None:
+        self._heard = time.monotonic()
+        self._changed.notify_all()
 
-        :raises SavepointError: a slot could not write its file.
+    def wait(self, drop: Callable[[], None]) -> None:
+        """Until every slot has answered. Nobody works on it any more then, unless the slots themselves have ended, or hang.
+
+        :param drop: what tells slots to give it up, when one of them could not do it.
+        :raises SavepointError: a slot could not write its file, or none has got any further for too long.
         """
-        slots = {slot for slot, chain in enumerate(self.metadata.state) if chain}
+        dropped = False
         with self._changed:
-            self._changed.wait_for(lambda: self._abandoned or self._handles.keys() | self._failures.keys() >= slots)
+            while not self._abandoned and not self._handles.keys() | self._failures.keys() >= self._slots:
+                if self._failures and not dropped:
+                    dropped = True
+                    drop()
+                self._changed.wait(_POLL_S)
+                if time.monotonic() - self._heard > self._patience_s:
+                    drop()
+                    break
             if self._failures:
-                slot, why = min(self._failures.items())
+                slot, why = next(iter(self._failures.items()))
                 raise SavepointError(f"slot {slot} could not write its state: {why}")
-            if not self._handles.keys() >= slots:
+            if self._abandoned:
                 raise SavepointError("the slots that were writing it have ended")
-            return [[self._handles[slot]] if slot in slots else [] for slot in range(len(self.metadata.state))]
+            if not self._handles.keys() >= self._slots:
+                raise SavepointError(f"no slot has got any further with it for {self._patience_s:g} s")
+
+    def state(self) -> list[list[FileHandle]]:
+        """For each slot its file."""
+        return [[self._handles[slot]] if slot in self._handles else [] for slot in range(len(self.metadata.state))]
 
 
 class SavepointWriting:
-    """The savepoints of one incarnation."""
+    """The savepoints of one incarnation.
+
+    :param patience_s: for how long one may not get any further, at least.
+    """
 
     def __init__(
         self,
         directory: JobDirectory,
         tell: Callable[[int, SlotMessage], None],
         progress: Progress,
+        patience_s: float,
         history: CheckpointHistory,
     ) -> None:
         self._directory, self._tell, self._progress, self._history = directory, tell, progress, history
+        self._patience_s = max(patience_s, _LEAST_PATIENCE_S)
         self._drafts: dict[str, DraftSavepoint] = {}
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
@@ -118,7 +150,7 @@ class SavepointWriting:
         :raises SavepointError: with the reason.
         """
         folder = new_folder(self._directory.job_id)
-        draft = DraftSavepoint(folder, request.target.below(folder), metadata)
+        draft = DraftSavepoint(folder, request.target.below(folder), metadata, self._patience_s)
         with self._lock:
             if self._abandoned:
                 raise SavepointError("the job is rolling back or ending")
@@ -129,7 +161,7 @@ class SavepointWriting:
             for slot, chain in enumerate(metadata.state):
                 if chain:
                     self._order(draft, slot, list(chain))
-            draft.wait()
+            draft.wait(lambda: self._drop(draft))
         except (OSError, FiresteelError) as error:
             draft.storage.delete_folder()
             raise SavepointError(reason(error) if isinstance(error, OSError) else str(error)) from error
@@ -146,6 +178,10 @@ class SavepointWriting:
         order: dict[str, Any] = {"type": "savepoint", "savepoint": draft.folder, "into": draft.storage.uri}
         self._tell(slot, {**order, "output": output, "chain": chain, "uids": uids})
 
+    def _drop(self, draft: DraftSavepoint) -> None:
+        for slot in range(len(draft.metadata.state)):
+            self._tell(slot, {"type": "savepoint-dropped", "savepoint": draft.folder})
+
     def publish(self, request: SavepointRequest, draft: DraftSavepoint) -> None:
         """Step 3.
 
@@ -153,7 +189,7 @@ class SavepointWriting:
         """
         took = time.monotonic() - draft.started
         try:
-            written = publish(draft.storage, draft.metadata, draft.wait(), self._job_directory(), took)
+            written = publish(draft.storage, draft.metadata, draft.state(), self._job_directory(), took)
         except OSError as error:
             draft.storage.delete_folder()
             raise SavepointError(f"its metadata could not be written: {reason(error)}") from error
@@ -176,8 +212,7 @@ class SavepointWriting:
         elif "why" in message:
             draft.failed(slot, message["why"])
         else:
-            draft.read[slot] = message["read"]
-            self._progress.savepointing(str(draft.storage), sum(draft.read.values()), draft.size())
+            self._progress.savepointing(str(draft.storage), draft.got_to(slot, message["read"]), draft.size())
 
     # ---- on the coordinator's thread
 

@@ -24,6 +24,7 @@ class SavepointWriter:
         self._orders: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._running: Compaction | None = None
+        self._dropped: set[str] = set()
         self._closed = False
 
     def write(self, order: dict[str, Any]) -> None:
@@ -32,6 +33,13 @@ class SavepointWriter:
         if self._thread is None:
             self._thread = threading.Thread(target=self._write_all, name="savepoints", daemon=True)
             self._thread.start()
+
+    def drop(self, savepoint: str) -> None:
+        """Nobody needs that one any more."""
+        self._dropped.add(savepoint)
+        running = self._running
+        if running is not None and savepoint in running.into:
+            running.kill()
 
     def kill(self) -> None:
         """End the process, if there is one. Waits for nothing, so that handlers of signals may call this too."""
@@ -59,7 +67,7 @@ class SavepointWriter:
             self._storage, order["output"], order["chain"], self._main_classes, order["into"], order["uids"]
         )
         self._running = merging
-        if self._closed:
+        if self._closed or order["savepoint"] in self._dropped:
             merging.kill()
         merging.follow(lambda read: self._tell({**answer, "read": read}))
         try:

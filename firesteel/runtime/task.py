@@ -272,6 +272,8 @@ class SlotTask:
         """Something to do that is no part of an epoch, as the driver says over the control connection."""
         if message["type"] == "savepoint":
             self._savepoints.write(message)
+        elif message["type"] == "savepoint-dropped":
+            self._savepoints.drop(message["savepoint"])
 
     def stop_processes(self) -> None:
         """The process is about to exit without `close`: leave no child behind. Any thread may call this."""

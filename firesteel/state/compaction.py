@@ -49,7 +49,7 @@ class Compaction:
         into: str | None = None,
         uids: list[str] | None = None,
     ) -> None:
-        self.inputs, self.output = inputs, output
+        self.inputs, self.output, self.into = inputs, output, into or storage.uri
         order = {
             "storage": storage.uri,
             "into": into,

@@ -11,10 +11,12 @@ import pytest
 
 from firesteel.common import Duration, Encoder, RestartStrategies, Types, WatermarkStrategy
 from firesteel.common.job_status import JobStatus
-from firesteel.common.storage import MemoryStorage
+from firesteel.common.storage import MemoryStorage, open_storage
 from firesteel.common.watermark_strategy import TimestampAssigner
+from firesteel.coordinator import savepoint_writing
 from firesteel.coordinator.completed import Completed, locate
 from firesteel.coordinator.lineage import JobDirectory
+from firesteel.coordinator.savepoint import dispose
 from firesteel.coordinator.savepoint_requests import Ending
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.file_system import FileSink
@@ -26,6 +28,7 @@ from firesteel.graph.settings import StartSettings
 from firesteel.state.files import StateFile
 from tests.support.local_engine import LocalRun
 from tests.support.running import PATIENCE_S, Running, wait_until
+from tests.support.s3 import S3Server
 from tests.support.slicing import Sliced
 
 KEYS = 3
@@ -33,15 +36,15 @@ ENDLESS = 10**12
 
 
 def program(
-    start_from: str | None = None, *, interval: int | None = 1, parallelism: int = 2, out: Path | None = None
+    start_from: str | None = None, *, interval: int | None = 1, out: Path | None = None, uid: str = "totals"
 ) -> StreamExecutionEnvironment:
     """Numbers, summed by key, without end."""
-    env = StreamExecutionEnvironment().set_parallelism(parallelism)
+    env = StreamExecutionEnvironment().set_parallelism(2)
     if interval is not None:
         env.enable_checkpointing(interval)
     env.start = StartSettings(start_from)
     numbers = env.from_source(Sliced(NumberSequenceSource(1, ENDLESS), 50), source_name="numbers").uid("numbers")
-    totals = numbers.key_by(lambda n: n % KEYS).reduce(lambda a, b: a + b).uid("totals")
+    totals = numbers.key_by(lambda n: n % KEYS).reduce(lambda a, b: a + b).uid(uid)
     if out is None:
         totals._end(Collect(), "Collect")
     else:
@@ -49,14 +52,14 @@ def program(
     return env
 
 
-def totals_in(savepoint: str) -> dict[int, int]:
+def totals_in(savepoint: str, uid: str = "totals") -> dict[int, int]:
     found: dict[int, int] = {}
     at = locate(savepoint)
     for chain in at.metadata.state:
         for handle in chain:
             with StateFile(handle["file"], handle["checksum"], at.storage) as file:
                 for delta in file.deltas():
-                    if delta.uid == "totals" and delta.kind == "value":
+                    if delta.uid == uid and delta.kind == "value":
                         found.update(zip(delta.keys, delta.values, strict=True))
     return found
 
@@ -246,6 +249,24 @@ def test_what_is_asked_for_at_the_end_of_the_input_is_made_of_the_last_checkpoin
             assert totals_in(path) == {0: 55} and locate(path).metadata.final
 
 
+def test_state_that_was_given_up_is_not_in_a_savepoint(tmp_path: Path) -> None:
+    """In checkpoints it may be for a while, so that its operator must not come back. It may come back to a savepoint."""
+    with Running(program(), str(tmp_path / "a")) as running:
+        running.epochs()
+        first = running.savepoint(tmp_path / "savepoints", Ending.SUSPEND)
+    env = program(first, uid="others")
+    env.start = StartSettings(first, allow_non_restored_state=True)
+    with Running(env, str(tmp_path / "b")) as running:
+        running.epochs()
+        second = running.savepoint(tmp_path / "savepoints", Ending.SUSPEND)
+    assert running.failure is None
+    directory = JobDirectory.open(str(tmp_path / "b"), "job")
+    newest = directory.latest()
+    assert newest is not None and newest.metadata.given_up == ["totals"]
+    assert locate(second).metadata.given_up == []
+    assert totals_in(second) == {} and totals_in(second, "others")
+
+
 # ---- what goes wrong
 
 
@@ -253,6 +274,9 @@ def test_without_a_directory_nothing_happens(tmp_path: Path) -> None:
     with Running(program(), str(tmp_path / "checkpoints")) as running:
         with pytest.raises(ConfigurationError, match=r"execution\.checkpointing\.savepoint-dir"):
             running.job.savepoints.ask(None).result(PATIENCE_S)
+        for inside in ("job", "job/savepoints", "x/../job/inc-1"):
+            with pytest.raises(ConfigurationError, match="in the job's own directory"):
+                running.ask(tmp_path / "checkpoints" / inside).result(PATIENCE_S)
         with pytest.raises(ConfigurationError, match="s9"):
             running.job.savepoints.ask("s9://bucket").result(PATIENCE_S)
         running.epochs()
@@ -282,7 +306,7 @@ def test_a_savepoint_that_cannot_be_written_says_why_and_the_job_goes_on(
         running.epochs()
         with monkeypatch.context() as patched:
             patched.setenv("FIRESTEEL_CRASH", f"merging-state:1:{fault}")  # of the processes that merge
-            with pytest.raises(SavepointError, match=rf"slot 0 could not write its state: .*{words}"):
+            with pytest.raises(SavepointError, match=rf"slot \d could not write its state: .*{words}"):
                 running.ask(tmp_path / "savepoints", ending).result(PATIENCE_S)
         running.epochs()
         assert os.listdir(tmp_path / "savepoints") == []
@@ -309,6 +333,21 @@ def test_a_drain_that_cannot_be_written_takes_the_job_back_to_before_it(
         len([n for n in range(20_001) if n // 3600 == hour and n % 2 == half]) for hour in range(6) for half in (0, 1)
     ]
     assert lines(tmp_path / "out") == sorted(f"{index % 2} {count}" for index, count in enumerate(hours))
+
+
+def test_a_savepoint_that_does_not_get_any_further_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = program()
+    env.get_checkpoint_config().set_checkpoint_timeout(10_000)
+    monkeypatch.setattr(savepoint_writing, "_LEAST_PATIENCE_S", 0)
+    with Running(env, str(tmp_path / "checkpoints")) as running:
+        running.epochs()
+        with monkeypatch.context() as patched:
+            patched.setenv("FIRESTEEL_CRASH", "merging-state:1:wait-600")
+            with pytest.raises(SavepointError, match="no slot has got any further with it for 10 s"):
+                running.ask(tmp_path / "savepoints").result(PATIENCE_S)
+        assert os.listdir(tmp_path / "savepoints") == []
+        check_consistent(running.savepoint(tmp_path / "savepoints"))  # the slots are free again
+    assert running.job.failures == []
 
 
 def test_two_at_once_are_two(tmp_path: Path) -> None:
@@ -372,6 +411,7 @@ def test_the_files_of_its_checkpoint_stay_for_as_long_as_a_savepoint_is_made_of_
 
 def test_a_cancelled_job_fails_its_savepoints_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Running(program(), str(tmp_path / "checkpoints")) as running:
+        running.epochs()
         monkeypatch.setenv("FIRESTEEL_CRASH", "merging-state:1:wait-60")
         answer = running.ask(tmp_path / "savepoints", Ending.SUSPEND)
         wait_until(lambda: list((tmp_path / "savepoints").glob("*/*.state")), "it to be under way")
@@ -380,3 +420,29 @@ def test_a_cancelled_job_fails_its_savepoints_at_once(tmp_path: Path, monkeypatc
             answer.result(PATIENCE_S)
     assert running.job.status is JobStatus.CANCELED
     assert os.listdir(tmp_path / "savepoints") == []
+
+
+# ---- elsewhere
+
+
+def test_savepoints_go_from_one_storage_to_another_and_are_claimed_and_deleted_there(
+    s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "user")  # the paths that savepoints are known by hold no passwords
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "password")
+    bucket = s3.bucket()
+    with Running(program(), open_storage(bucket)) as running:  # from S3
+        running.epochs()
+        path = running.savepoint(bucket.replace("/checkpoints", "/savepoints"), Ending.SUSPEND)
+    assert running.failure is None and "password" not in path
+    check_consistent(path)
+    assert locate(path.replace("?", "/_metadata?")).metadata == locate(path).metadata
+    env = program(path)
+    env.start = StartSettings(path, claim=True)
+    with Running(env, str(tmp_path / "checkpoints"), "next") as running:  # to a directory
+        wait_until(lambda: not open_storage(path).names() or running.failure, "the claimed one to go")
+        running.epochs()
+        there = running.savepoint(bucket.replace("/checkpoints", "/others"))  # and back
+    check_consistent(there)
+    dispose(there)
+    assert open_storage(there).names() == []

@@ -72,8 +72,9 @@ def test_a_slot_killed_while_its_state_is_merged_fails_the_savepoint_and_the_job
     arena.wait_checkpoint(driver)
     driver.tell("savepoint")
     wait_until(lambda: (arena.home / "held").exists(), "the state to be merged")
-    (merging,) = [each for each in driver._with_command("compaction") if not _ended(each)][:1]
-    merging.parent().send_signal(signal.SIGKILL)
+    slot = driver._with_command("firesteel.state.compaction")[0].parent()
+    assert slot is not None
+    slot.kill()
     wait_until(lambda: "not taken: " in driver.said(), "the savepoint to fail")
     assert folders(savepoints) == []
     driver.tell("savepoint")
@@ -82,10 +83,6 @@ def test_a_slot_killed_while_its_state_is_merged_fails_the_savepoint_and_the_job
     assert driver.wait() == 0, driver.said()
     assert arena.newest_incarnation() == 2
     arena.check_end()
-
-
-def _ended(process: object) -> bool:
-    return False
 
 
 def test_a_job_goes_on_from_the_savepoint_it_was_stopped_with(arena: Arena, savepoints: Path) -> None:
