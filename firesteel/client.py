@@ -51,6 +51,9 @@ class RunningJob(JobClient):
         self.results = self._collected.queue
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
         with contextlib.ExitStack() as opened:  # closed again if something refuses to start, and else when the job ends
+            self._endpoint = opened.enter_context(
+                Endpoint()
+            )  # it is left last: who sees the end can start the job again
             lock = opened.enter_context(DriverLock())
             where = checkpoints = settings.checkpoints.directory if settings.checkpoints.enabled else None
             temporary = None
@@ -60,7 +63,7 @@ class RunningJob(JobClient):
             if existing is not None and not settings.start.take_over:
                 lock.acquire(existing)  # first of all, so that a second driver is told at once
             check_start(plan, settings)
-            self._endpoint = opened.enter_context(Endpoint(settings.rest))  # a port that is taken is heard of at once
+            self._endpoint.listen(settings.rest)
             self._engine = SparkEngine(plan, settings)  # it refuses what cannot run before anything is written
             opened.callback(self._engine.close)
             memory = _memory(settings)

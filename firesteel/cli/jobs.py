@@ -23,6 +23,9 @@ _TELL_EVERY_S = 5.0
 _GIVE_UP_S = 10.0  # for a server that answered before
 _SHOWN = 10
 
+UNKNOWN = "UNKNOWN"
+"""The status of a job on another machine that does not answer any more."""
+
 
 @dataclass(frozen=True)
 class KnownJob:
@@ -69,12 +72,19 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 
 def known_jobs(given: argparse.Namespace) -> list[KnownJob]:
     """All jobs there are on this machine, or behind the address that was given, the oldest first."""
-    if given.address is None:
+    client = remote(given)
+    if client is None:
         return [_local(found) for found in find_jobs()]
+    return [_remote(client, job) for job in client.get("jobs", "overview")["jobs"]]
+
+
+def remote(given: argparse.Namespace) -> RestClient | None:
+    """Of the address that was given, if one was."""
+    if given.address is None:
+        return None
     hand_over(definitions(given))
     token = settings_in_effect().get("rest.token")
-    client = RestClient(given.address, token.value if token is not None else None)
-    return [_remote(client, job) for job in client.get("jobs", "overview")["jobs"]]
+    return RestClient(given.address, token.value if token is not None else None)
 
 
 def _local(found: FoundJob) -> KnownJob:
@@ -158,23 +168,26 @@ def run_operation(job: KnownJob, request: str) -> dict[str, Any]:
 
 
 def await_end(job: KnownJob) -> str:
-    """Wait until the job has ended; its last status, as far as somebody knows it."""
+    """Wait until the job has ended and can be started again; its last status, as far as somebody knows it."""
     client = job.reached()
 
     def ask() -> str | None:
+        if job.found is not None:
+            return _is_over(job)
         try:
             status: str = client.get("jobs", job.id, "status")["status"]
         except (UnreachableError, ConfigurationError):  # it is gone, and with it its server
-            return _is_over(job)
+            return UNKNOWN
         return status if JobStatus[status].is_terminal_state() else None
 
     return wait_for(f"waiting for the end of job '{job.name}'", ask)
 
 
 def _is_over(job: KnownJob) -> str | None:
+    """Its last status, once its driver has let go of it."""
     if job.found is None:
-        return "UNKNOWN"  # on another machine
+        return UNKNOWN
     now = next((one for one in find_jobs() if one.folder == job.found.folder), None)
     if now is None:
-        return "UNKNOWN"
+        return UNKNOWN
     return None if now.alive else now.status.name

@@ -6,8 +6,8 @@ import argparse
 import os
 from typing import Any
 
-from firesteel.cli.jobs import KnownJob, add_target, await_end, run_operation, the_job
-from firesteel.cli.output import write
+from firesteel.cli.jobs import UNKNOWN, KnownJob, add_target, await_end, remote, run_operation, the_job, wait_for
+from firesteel.cli.output import OperationError, write
 from firesteel.coordinator.savepoint import dispose
 from firesteel.errors import ConfigurationError
 
@@ -77,7 +77,7 @@ def savepoint(given: argparse.Namespace) -> int:
         if given.job is not None:
             raise ConfigurationError(f"-d deletes {given.dispose}, and nothing is done with the job {given.job}")
         write(f"Disposing savepoint {given.dispose}.")
-        dispose(_absolute(given.dispose) or "")
+        _dispose(given, _absolute(given.dispose) or "")
         write(f"Savepoint {given.dispose} disposed.")
         return 0
     job = _the_job(given)
@@ -85,6 +85,22 @@ def savepoint(given: argparse.Namespace) -> int:
     body = {"target-directory": _absolute(given.directory)}
     _finish(job, job.reached().post("jobs", job.id, "savepoints", body=body))
     return 0
+
+
+def _dispose(given: argparse.Namespace, path: str) -> None:
+    client = remote(given)
+    if client is None:
+        dispose(path)
+        return
+    request = client.post("savepoint-disposal", body={"savepoint-path": path})["request-id"]
+
+    def ask() -> dict[str, Any] | None:
+        answer = client.get("savepoint-disposal", request)
+        return answer["operation"] if answer["status"]["id"] == "COMPLETED" else None
+
+    operation = wait_for(f"waiting for {given.address} to delete {path}", ask)
+    if "failure-cause" in operation:
+        raise OperationError(operation["failure-cause"]["stack-trace"])
 
 
 def cancel(given: argparse.Namespace) -> int:
@@ -96,7 +112,7 @@ def cancel(given: argparse.Namespace) -> int:
         write(f"Cancelling job {job.id} with savepoint.")
         body = {"target-directory": _absolute(given.savepoint), "cancel-job": True}
         _finish(job, job.reached().post("jobs", job.id, "savepoints", body=body))
-    return _end(job, "Cancelled", ("CANCELED", "UNKNOWN"))
+    return _end(job, "Cancelled", ("CANCELED", UNKNOWN))
 
 
 def stop(given: argparse.Namespace) -> int:
@@ -106,7 +122,7 @@ def stop(given: argparse.Namespace) -> int:
     )
     body = {"targetDirectory": _absolute(given.savepoint), "drain": given.drain}
     _finish(job, job.reached().post("jobs", job.id, "stop", body=body))
-    return _end(job, "Stopped", ("FINISHED", "UNKNOWN"))
+    return _end(job, "Stopped", ("FINISHED", UNKNOWN))
 
 
 def _the_job(given: argparse.Namespace) -> KnownJob:

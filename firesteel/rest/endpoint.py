@@ -23,28 +23,31 @@ _LINGER_S = 5.0
 
 
 class Endpoint:
-    """One job's way to the outside; as a context, from before it starts until it has ended.
+    """One job's way to the outside; as a context, until nothing is left of the job.
 
     Jobs of one process with the same settings share a server, as those of a Flink cluster do.
     """
 
-    def __init__(self, settings: RestSettings) -> None:
-        """
-        :raises ConfigurationError: it cannot listen where it is told to.
-        """
-        self._server = _Shared.open(settings) if settings.enabled else None
-        self._token = self._server.token if self._server is not None else ""
+    def __init__(self) -> None:
+        self._server: _Shared | None = None
         self._registered: RegisteredJob | None = None
         self._served: ServedJob | None = None
+
+    def listen(self, settings: RestSettings) -> None:
+        """
+        :raises ConfigurationError: it cannot be where it is told to.
+        """
+        if settings.enabled:
+            self._server = _Shared.open(settings)
 
     def publish(self, served: ServedJob) -> None:
         """From now on the job can be found and asked."""
         self._served = served
-        address = None
+        address, token = None, ""
         if self._server is not None:
-            address = self._server.address
+            address, token = self._server.address, self._server.token
             self._server.serve(served)
-        self._registered = register(served.id, served.settings.name, address, self._token)
+        self._registered = register(served.id, served.settings.name, address, token)
         if self._registered is not None:
             served.job.history.on_status = lambda status: self._note(status)
             if address is not None:
@@ -56,7 +59,7 @@ class Endpoint:
             self._registered.update(status=status.name)
 
     def end(self, failure: BaseException | None) -> None:
-        """The job has ended; the driver is about to forget it."""
+        """The job has ended, and its driver lets go of it now. When that is done, so is this."""
         if self._served is not None and self._registered is not None:
             history = self._served.job.history
             why = str(failure) if history.status is JobStatus.FAILED and failure is not None else None

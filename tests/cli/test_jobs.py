@@ -154,6 +154,12 @@ def test_the_jobs_own_savepoint_directory_is_taken_if_none_is_given(
     assert code == 0 and f"Path: {tmp_path}/own/savepoint-" in out
 
 
+def test_a_job_can_be_started_again_as_soon_as_the_command_is_back(command: Command, run: Launch) -> None:
+    for _ in range(3):
+        job = run()
+        assert command("cancel", job.get_job_id())[0] == 0
+
+
 # ---- another machine
 
 
@@ -168,7 +174,10 @@ def test_a_job_behind_an_address_needs_its_token(
     assert code == 2 and f"the job at {address} does not accept the token: set FIRESTEEL_TOKEN" in err
     monkeypatch.setenv("FIRESTEEL_TOKEN", "secret")
     assert list(listed(command, "-m", address)) == ["job"]
-    assert command("savepoint", "-m", address, "job", "s")[0] == 0
+    path = command("savepoint", "-m", address, "job", "s")[1].partition("Path: ")[2].strip()
+    assert command("savepoint", "-m", address, "-d", path)[0] == 0 and not Path(path).exists()
+    code, _, err = command("savepoint", "-m", address, "-d", path)
+    assert code == 1 and "there is no savepoint" in err
     assert command("info", "-m", address, "job")[0] == 0
     monkeypatch.delenv("FIRESTEEL_TOKEN")
     code, _, err = command("cancel", "-m", address, "-Drest.token=secret", "job")
