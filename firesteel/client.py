@@ -62,7 +62,7 @@ class RunningJob(JobClient):
             existing = JobDirectory.find(where, settings.name)
             if existing is not None and not settings.start.take_over:
                 lock.acquire(existing)  # first of all, so that a second driver is told at once
-            check_start(plan, settings)
+            plan = check_start(plan, settings)
             self._endpoint.listen(settings.rest)
             self._engine = SparkEngine(plan, settings)  # it refuses what cannot run before anything is written
             opened.callback(self._engine.close)

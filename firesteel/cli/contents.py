@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from firesteel.coordinator.completed import Completed
-from firesteel.graph.keys import subtask_of
-from firesteel.state.files import BROADCAST, NO_GROUP, StateFile
+from firesteel.state.files import BROADCAST, StateFile
+from firesteel.state.parts import wanted_of
 
 
 @dataclass
@@ -57,10 +57,11 @@ def contents_of(found: Completed) -> Contents:
                 databases.entries += 1
                 databases.size += handle["size"]
                 continue
+            wanted = wanted_of(handle)
             with StateFile(handle["file"], handle["checksum"], found.storage) as file:
                 for each in file.footer["states"]:
                     uid, name = each["uid"], each["name"]
-                    blocks = [block for block in each["blocks"] if _owns(found, uid, slot, block[0])]
+                    blocks = [block for block in each["blocks"] if wanted(uid, block[0])]
                     if not blocks:
                         continue
                     state = states.setdefault((uid, name), StateContents(uid, name, each["kind"]))
@@ -73,11 +74,3 @@ def contents_of(found: Completed) -> Contents:
                         state.exact &= (uid, name, group) not in seen
                         seen.add((uid, name, group))
     return Contents(sorted(states.values(), key=lambda state: (state.uid, state.name)), databases)
-
-
-def _owns(found: Completed, uid: str, slot: int, group: int) -> bool:
-    """A slot's files may hold what is not its own any more since the parallelism changed."""
-    info = found.metadata.operators.get(uid)
-    if info is None or slot >= info.parallelism:
-        return False
-    return group == NO_GROUP or subtask_of(group, info.parallelism, info.max_parallelism) == slot

@@ -32,6 +32,7 @@ from firesteel.coordinator.history import CheckpointHistory
 from firesteel.coordinator.lineage import Incarnation, confirm
 from firesteel.coordinator.metadata import CheckpointMetadata, OperatorInfo
 from firesteel.coordinator.pending import PendingCheckpoint
+from firesteel.coordinator.rescaling import chains_of, rescaled_operators
 from firesteel.coordinator.retention import CompletedCheckpoints
 from firesteel.coordinator.savepoint_requests import Ending, SavepointRequest
 from firesteel.coordinator.savepoint_writing import DraftSavepoint, SavepointWriting
@@ -45,7 +46,7 @@ from firesteel.errors import (
     SupersededError,
     UserCodeError,
 )
-from firesteel.graph.plan import JobPlan
+from firesteel.graph.plan import JobPlan, PlannedOperator
 from firesteel.graph.settings import CheckpointSettings
 
 log = logging.getLogger("firesteel")
@@ -325,20 +326,32 @@ def restore_point(
 ) -> dict[int, list[dict[str, Any]]]:
     """Which state files each slot starts with, checking that the program fits the checkpoint.
 
-    Operator state may be another subtask's than it was; see origin.py.
+    With another parallelism keyed state is in other slots than it was (rescaling.py), and operator state may be another
+    subtask's (origin.py).
 
     :raises RestoreError: it does not fit, see `check_fits`.
     """
     check_fits(start, plan, allow_non_restored_state)
+    for operator in plan.operators:
+        info = start.metadata.operators.get(operator.uid)
+        if info is not None and info.keyed and info.max_parallelism != operator.max_parallelism:
+            raise RestoreError(
+                f"the job got ready for another checkpoint than {start.path}, which became its newest meanwhile: there "
+                f"{operator} has the maximum parallelism {info.max_parallelism}, and not {operator.max_parallelism}. Start it "
+                f"again"
+            )
     for uid, name in _without_operator(start, plan).items():
         log.warning("the state of operator '%s' (uid %s) is given up: it is not in the program", name, uid)
-    return {slot: list(chain) for slot, chain in enumerate(start.metadata.state)}
+    for uid, before in rescaled_operators(start.metadata, plan).items():
+        name, now = next((each.name, each.parallelism) for each in plan.operators if each.uid == uid)
+        log.info("operator '%s' (uid %s) goes on with parallelism %d, and had %d", name, uid, now, before)
+    return chains_of(start.metadata, plan)
 
 
 def check_fits(start: Completed, plan: JobPlan, allow_non_restored_state: bool = False) -> None:
     """Check that the program can go on from a checkpoint, changing nothing.
 
-    :raises RestoreError: operators with state are gone, or the parallelism of one with keyed state changed.
+    :raises RestoreError: operators with state are gone, or one with keyed state has another number of key groups.
     """
     metadata, now = start.metadata, operator_infos(plan)
     for uid in metadata.given_up:
@@ -358,18 +371,26 @@ def check_fits(start: Completed, plan: JobPlan, allow_non_restored_state: bool =
             f"give it another name; if operators were renamed or moved, give them the uid(...) that they had; or give that "
             f"state up with --allow-non-restored-state"
         )
-    for uid, before in metadata.operators.items():
-        after = now.get(uid)
-        if (
-            after is not None
-            and before.keyed
-            and ((before.parallelism, before.max_parallelism) != (after.parallelism, after.max_parallelism))
-        ):
-            raise RestoreError(
-                f"checkpoint {start.path} was made with parallelism {before.parallelism} (maximum {before.max_parallelism}) of "
-                f"'{before.name}' (uid {uid}), and the program has {after.parallelism} (maximum {after.max_parallelism}); a "
-                f"checkpoint is restored with the same in this version"
-            )
+    for operator in plan.operators:
+        before = metadata.operators.get(operator.uid)
+        if before is not None and before.keyed:
+            _check_key_groups(start, operator, before.max_parallelism)
+
+
+def _check_key_groups(start: Completed, operator: PlannedOperator, before: int) -> None:
+    if operator.max_parallelism_given and operator.max_parallelism != before:
+        raise RestoreError(
+            f"{operator} has the maximum parallelism {operator.max_parallelism}, and {before} in checkpoint {start.path}: its "
+            f"state is divided into so many key groups, and cannot be divided anew. Call set_max_parallelism({before}), or "
+            f"leave it out, which takes the checkpoint's; or give the operator another uid(...), with which it starts "
+            f"without state"
+        )
+    if operator.parallelism > before:
+        raise RestoreError(
+            f"{operator} has parallelism {operator.parallelism}, above its maximum parallelism {before} in checkpoint "
+            f"{start.path}: its state is divided into so many key groups, and cannot be divided anew. Lower the parallelism to "
+            f"{before} at most, or give the operator another uid(...), with which it starts without state"
+        )
 
 
 def _without_operator(start: Completed, plan: JobPlan) -> dict[str, str]:

@@ -13,6 +13,7 @@ from firesteel.common.storage import Storage
 from firesteel.connectors.base import Json
 from firesteel.coordinator.documents import encode_document, read_document
 from firesteel.coordinator.engine import FileHandle
+from firesteel.state.parts import PART
 
 METADATA = "_metadata"
 
@@ -60,7 +61,9 @@ class CheckpointMetadata:
 
 
 def encode(metadata: CheckpointMetadata) -> bytes:
-    return encode_document("checkpoint", asdict(metadata))
+    """With parts of files in it, it has format 2: whoever does not know of parts would read too much."""
+    parts = any(PART in handle for chain in metadata.state for handle in chain)
+    return encode_document("checkpoint", asdict(metadata), 2 if parts else 1)
 
 
 def read(storage: Storage, folder: str) -> CheckpointMetadata:

@@ -6,10 +6,9 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
 from typing import TextIO
 
-from firesteel.coordinator.engine import EpochResult, FileHandle
+from firesteel.coordinator.engine import EpochResult
 from firesteel.coordinator.metadata import CheckpointMetadata
 from firesteel.graph.plan import JobPlan
 
@@ -46,12 +45,12 @@ class Progress:
             self._last_shown = time.monotonic()
 
     def restoring(self, size: int) -> None:
-        """A slot has read a state file of that size."""
+        """A slot has read so much of a state file."""
         with self._lock:
             self._bytes_restored += size
             if self._shown and self._to_restore and time.monotonic() - self._last_shown >= _RESTORING_S:
                 self._last_shown = time.monotonic()
-                done, of = self._bytes_restored / 1e6, sum(map(_chain_size, self._to_restore.state)) / 1e6
+                done, of = self._bytes_restored / 1e6, self._to_restore.size() / 1e6
                 self._print(f"restoring checkpoint {self._to_restore.checkpoint}: {done:,.1f} of {of:,.1f} MB")
 
     def restored(self, seconds: float) -> None:
@@ -140,7 +139,3 @@ class Progress:
     def _print(self, text: str) -> None:
         self._stream.write(f"[{self._name}] {text}\n")
         self._stream.flush()
-
-
-def _chain_size(chain: Sequence[FileHandle]) -> int:
-    return sum(handle["size"] for handle in chain)

@@ -102,6 +102,15 @@ def remove(storage: Storage) -> None:
         raise OSError(f"{storage.at(left[0])} is still there")
 
 
+def is_savepoint(storage: Storage) -> bool:
+    """Whether there is one, or what is left of one."""
+    try:
+        _check_savepoint(storage)
+    except RestoreError:
+        return False
+    return True
+
+
 def _check_savepoint(storage: Storage) -> None:
     names, folders = storage.names(), storage.folders()
     try:

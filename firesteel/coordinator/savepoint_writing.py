@@ -11,6 +11,7 @@ be written, output must not be committed either, and the job goes back to the ch
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -27,6 +28,8 @@ from firesteel.coordinator.savepoint import new_folder, new_state_file, publish
 from firesteel.coordinator.savepoint_requests import SavepointRequest
 from firesteel.errors import FiresteelError, SavepointError
 from firesteel.state.compaction import compact
+
+log = logging.getLogger("firesteel")
 
 _POLL_S = 0.1
 _LEAST_PATIENCE_S = 60.0  # even if checkpoints have less time: processes have to start
@@ -137,6 +140,7 @@ class SavepointWriting:
                 self.publish(request, draft)
             except SavepointError as error:
                 request.fail(str(error), error)
+                log.warning("%s", request.answer.exception())
             finally:
                 unpin()
 
@@ -193,6 +197,7 @@ class SavepointWriting:
         except OSError as error:
             draft.storage.delete_folder()
             raise SavepointError(f"its metadata could not be written: {reason(error)}") from error
+        log.info("savepoint %s of checkpoint %d is complete", draft.storage, draft.metadata.checkpoint)
         self._progress.savepoint(str(draft.storage), written.size(), took)
         self._history.savepoint(written, str(draft.storage), took)
         request.answer.set_result(str(draft.storage))

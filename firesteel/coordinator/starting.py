@@ -9,13 +9,16 @@ from firesteel.coordinator.claiming import check_claimable
 from firesteel.coordinator.completed import Completed, locate
 from firesteel.coordinator.importing import check_importable
 from firesteel.coordinator.lineage import JobDirectory
+from firesteel.coordinator.rescaling import with_key_groups_of
 from firesteel.errors import ConfigurationError, RestoreError
 from firesteel.graph.plan import JobPlan
 from firesteel.graph.settings import JobSettings
 
 
-def check_start(plan: JobPlan, settings: JobSettings) -> None:
+def check_start(plan: JobPlan, settings: JobSettings) -> JobPlan:
     """Refuse a start from a checkpoint that is not there, or that is not the program's.
+
+    Gives the plan that fits it, with the checkpoint's key groups.
 
     :raises FiresteelError: with what is wrong about it.
     """
@@ -39,7 +42,7 @@ def check_start(plan: JobPlan, settings: JobSettings) -> None:
                     f"claim (NO_CLAIM)"
                 )
             check_claimable(found, own, settings.name)
-        return
+        return with_key_groups_of(found.metadata, plan)
     newest = _newest(own) if own is not None else None
     if start.must_resume:
         if not lasting:
@@ -54,10 +57,12 @@ def check_start(plan: JobPlan, settings: JobSettings) -> None:
                 f"{JobDirectory.storage_of(lasting, settings.name)}. Check its name and the directory, or start it "
                 f"without --resume"
             )
-    if newest is not None:
-        check_fits(newest, plan, start.allow_non_restored_state)
-        if not newest.confirmed and not start.allow_non_restored_state:
-            check_output(newest, {operator.uid for operator in plan.operators})
+    if newest is None:
+        return plan
+    check_fits(newest, plan, start.allow_non_restored_state)
+    if not newest.confirmed and not start.allow_non_restored_state:
+        check_output(newest, {operator.uid for operator in plan.operators})
+    return with_key_groups_of(newest.metadata, plan)
 
 
 def check_output(start: Completed, sinks: Collection[str]) -> None:

@@ -39,7 +39,8 @@ from firesteel.runtime.windows.operator import WindowOperator
 from firesteel.state.files import UNION, StateFile
 from firesteel.state.hashmap import HashMapStore
 from firesteel.state.operator import OperatorListTable
-from firesteel.state.store import NO_GROUP, Store
+from firesteel.state.parts import Part
+from firesteel.state.store import Store
 
 TIME = "/time"
 """The table of an operator's watermarks, which belong to its subtask and to no key."""
@@ -345,14 +346,13 @@ class Assembly:
             if self._place.slot < operator.parallelism:
                 stores[operator.uid] = self._create_store(operator)
                 owned[operator.uid] = groups_of(self._place.slot, operator.parallelism, operator.max_parallelism)
-        place = self._place
+        place, mine = self._place, Part(owned, stores.keys())
         for handle in place.restore:
             with StateFile(handle["file"], handle["checksum"], place.storage) as file:
-                for delta in file.deltas():
-                    if delta.uid in stores and (delta.group == NO_GROUP or delta.group in owned[delta.uid]):
-                        stores[delta.uid].load(delta.name, delta.kind, delta.keys, delta.values, delta.deleted)
+                for delta in file.deltas(mine.within(handle).has):
+                    stores[delta.uid].load(delta.name, delta.kind, delta.keys, delta.values, delta.deleted)
             if place.on_restored is not None:
-                place.on_restored(handle["size"])
+                place.on_restored(file.bytes_read)
         if place.origin is not None:
             parallelism = {operator.uid: operator.parallelism for operator in self._plan.operators}
             redistribute_operator_state(place.origin, place.storage, place.slot, parallelism, stores)

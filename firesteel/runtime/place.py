@@ -30,7 +30,7 @@ class SlotPlace:
     checkpointing: bool = True  # if not, nobody needs to know what changed
     max_state_size: int | None = None  # state goes to the driver's memory, and comes from there inside the handles
     now: Callable[[], int] = wall_clock
-    on_restored: Callable[[int], None] | None = None  # told how large each state file was that has been read
+    on_restored: Callable[[int], None] | None = None  # told how much was read of each state file
 
     @cached_property
     def storage(self) -> Storage:

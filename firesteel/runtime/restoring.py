@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from firesteel.common.storage import Storage
-from firesteel.state.files import NO_GROUP, OPERATOR_KINDS, StateFile
+from firesteel.state.files import OPERATOR_KINDS, StateFile
 from firesteel.state.operator import OperatorTable, create_operator_table
 from firesteel.state.origin import Origin
+from firesteel.state.parts import Part
 from firesteel.state.redistribution import needs_others, redistribute
 from firesteel.state.store import Store
 
@@ -17,24 +18,23 @@ def redistribute_operator_state(
 ) -> None:
     """Give the subtasks in this slot their part of what all subtasks had.
 
-    Their own files have been loaded, so what they get instead counts as changes: it is in the next checkpoint's delta.
+    What they get counts as changes, so that it is in the next checkpoint's delta: in their own files there is, if anything,
+    what they get this instead of.
 
     :param parallelism: operator uid -> its parallelism now.
     :param stores: operator uid -> its store in this slot.
     """
     known: dict[tuple[str, str], tuple[str, list[OperatorTable]]] = {}
-    for uid in origin.rescaled.keys() & stores.keys():
-        for name, (kind, _) in stores[uid].operator_tables().items():  # there, but perhaps not in anybody's state
-            known[uid, name] = kind, [create_operator_table(kind) for _ in range(origin.rescaled[uid])]
+    of_subtasks = Part({}, stores.keys())
     for subtask, chain in enumerate(origin.chains):
         for handle in chain:
             with StateFile(handle["file"], handle["checksum"], storage) as file:
-                for delta in file.deltas({NO_GROUP}):
+                for delta in file.deltas(of_subtasks.within(handle).has):
                     uid, kind = delta.uid, delta.kind
-                    if uid not in stores or kind not in OPERATOR_KINDS:
+                    if kind not in OPERATOR_KINDS:
                         continue
                     before = origin.rescaled.get(uid, parallelism[uid])
-                    # files may still hold what a subtask had that there was no more when the checkpoint was taken
+                    # checkpoints of format 1 may hold what a subtask had that there was no more when they were taken
                     if subtask < before and needs_others(kind, rescaled=uid in origin.rescaled):
                         if (uid, delta.name) not in known:
                             known[uid, delta.name] = kind, [create_operator_table(kind) for _ in range(before)]

@@ -29,6 +29,7 @@ from firesteel.errors import CheckpointError, FiresteelError
 from firesteel.graph.shipping import install_main_classes
 from firesteel.state.files import Delta, StateFile, StateFileWriter
 from firesteel.state.layouts import merge, whole
+from firesteel.state.parts import wanted_of
 
 _REPORT_S = 0.5
 
@@ -129,7 +130,8 @@ def compact(
     uids: Container[str] | None = None,
     on_read: Callable[[int], None] | None = None,
 ) -> dict[str, Any]:
-    """Merge the files, the later ones winning, and write the result durably.
+    """Merge the files, as far as they stand for something in this chain, the later ones winning, and write the result
+    durably.
 
     This is the one place that makes a state file of a chain, whatever the chain is made of.
 
@@ -140,10 +142,10 @@ def compact(
     into = into or storage
     with contextlib.ExitStack() as opened:
         files = [opened.enter_context(StateFile(each["file"], each["checksum"], storage)) for each in inputs]
-        footer = files[-1].footer
+        footers = [file.footer for file in files]
         out = opened.enter_context(into.stream(output))
-        writer = StateFileWriter(footer["slot"], footer["checkpoint"], out)
-        for merged in _merged(files, uids, on_read or _nobody):
+        writer = StateFileWriter(footers[-1]["slot"], max(footer["checkpoint"] for footer in footers), out)
+        for merged in _merged(list(zip(files, map(wanted_of, inputs), strict=True)), uids, on_read or _nobody):
             writer.add(merged)
         size, checksum = writer.end()
     into.persist(output)
@@ -151,16 +153,19 @@ def compact(
     return writer.handle_of(output, size, checksum)
 
 
-def _merged(files: list[StateFile], uids: Container[str] | None, on_read: Callable[[int], None]) -> Iterator[Delta]:
+def _merged(
+    files: list[tuple[StateFile, Callable[[str, int], bool]]],
+    uids: Container[str] | None,
+    on_read: Callable[[int], None],
+) -> Iterator[Delta]:
     """Every key group of every state, as it is after all of the files; those of which nothing is left are left out."""
     parts: dict[tuple[str, str, str, int], list[tuple[StateFile, dict[str, Any], list[Any]]]] = {}
-    for file in files:
+    for file, wanted in files:
         for state in file.footer["states"]:
-            if uids is None or state["uid"] in uids:
-                for entry in state["blocks"]:
-                    parts.setdefault((state["uid"], state["name"], state["kind"], entry[0]), []).append(
-                        (file, state, entry)
-                    )
+            uid = state["uid"]
+            for entry in state["blocks"]:
+                if wanted(uid, entry[0]) and (uids is None or uid in uids):
+                    parts.setdefault((uid, state["name"], state["kind"], entry[0]), []).append((file, state, entry))
     for (uid, name, kind, group), changes in parts.items():
         content: dict[Any, Any] = {}
         for file, state, entry in changes:

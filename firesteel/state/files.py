@@ -19,7 +19,7 @@ import io
 import json
 import pickle
 import struct
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, BinaryIO
@@ -42,6 +42,11 @@ _TRAILER = struct.Struct(">QIQ8s")
 _PLAIN = frozenset((type(None), bool, int, float, str, bytes))
 _PLAIN_OR_TUPLE = _PLAIN | {tuple}
 _ANYWHERE = LocalStorage("")
+
+
+def everything(uid: str, group: int) -> bool:
+    """Whoever wants every block of a file."""
+    return True
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,7 @@ class StateFile:
 
     def __init__(self, name: str, checksum: str | None = None, storage: Storage = _ANYWHERE) -> None:
         self.path = storage.at(name)
+        self.bytes_read = 0
         try:
             self._file = storage.open(name)
             size = self._file.seek(0, io.SEEK_END)
@@ -162,6 +168,7 @@ class StateFile:
             raise self._damaged("its end is missing: the file is torn")
         self._file.seek(offset)
         footer = self._file.read(length)
+        self.bytes_read = len(header) + length + _TRAILER.size
         if xxh3_64_intdigest(header + footer) != checksum:
             raise self._damaged("the checksum of its index does not match")
         if recorded is not None and recorded != f"{checksum:016x}":
@@ -174,11 +181,11 @@ class StateFile:
             f"state file {self.path} is damaged: {why}. Restore it from a copy or use another checkpoint"
         )
 
-    def deltas(self, groups: Container[int] | None = None) -> Iterator[Delta]:
-        """The changes of these key groups (all: None), reading only their blocks. NO_GROUP is one as well."""
+    def deltas(self, wanted: Callable[[str, int], bool] = everything) -> Iterator[Delta]:
+        """The changes, reading only the blocks of operator uids and key groups that are wanted. NO_GROUP is one as well."""
         for state in self.footer["states"]:
             for entry in state["blocks"]:
-                if groups is None or entry[0] in groups:
+                if wanted(state["uid"], entry[0]):
                     yield self.delta(state, entry)
 
     def delta(self, state: dict[str, Any], entry: list[Any]) -> Delta:
@@ -186,6 +193,7 @@ class StateFile:
         group, codec, offset, length, _, checksum = entry
         self._file.seek(offset)
         block = self._file.read(length)
+        self.bytes_read += length
         if xxh3_64_hexdigest(block) != checksum:
             raise self._damaged(
                 f"the checksum of key group {group} of state {state['name']!r} of {state['uid']} does not match"

@@ -11,8 +11,10 @@ import pytest
 from xxhash import xxh3_64_hexdigest
 
 from firesteel.coordinator.completed import locate
+from firesteel.coordinator.documents import NEWEST
 from firesteel.coordinator.driver_lock import DriverLock
 from firesteel.coordinator.lineage import JobDirectory
+from firesteel.coordinator.listing import list_checkpoints
 from firesteel.coordinator.savepoint import dispose
 from firesteel.coordinator.savepoint_requests import Ending
 from firesteel.coordinator.starting import check_start
@@ -188,13 +190,34 @@ def test_what_cannot_be_restored_is_refused_with_the_reason_before_anything_happ
         running.ended()
     assert isinstance(running.failure, RestoreError) and "checksum" in str(running.failure)
     state.write_bytes(content)
-    edit(savepoint, version=2)
-    with pytest.raises(RestoreError, match="has format 2, newer than 1"):
+    edit(savepoint, version=NEWEST + 1)
+    with pytest.raises(RestoreError, match=f"has format {NEWEST + 1}, newer than {NEWEST}"):
         start(home, program(str(savepoint)))
     (savepoint / "_metadata").unlink()
     with pytest.raises(RestoreError, match="is no checkpoint"):
         start(home, program(str(savepoint)))
     assert sorted(os.listdir(home / "checkpoints")) == ["maker", "torn"]
+
+
+# ---- listing
+
+
+def test_savepoints_are_listed_whole_ones_and_what_is_left_of_others(home: Path) -> None:
+    savepoint = savepoint_in(home)
+    shutil.copytree(savepoint, home / "savepoints" / "unfinished")
+    (home / "savepoints" / "unfinished" / "_metadata").unlink()
+    checkpoint, *listed = list_checkpoints(str(home), verify=True)
+    assert (checkpoint.kind, checkpoint.job_name) == ("checkpoint", "maker")
+    assert sorted((one.kind, one.job_name, one.problem is None) for one in listed) == [
+        ("savepoint", "", False),
+        ("savepoint", "maker", True),
+    ]
+    assert [one.path for one in list_checkpoints(str(savepoint))] == [str(savepoint)]
+    (state,) = savepoint.glob("*.state")
+    content = state.read_bytes()
+    state.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
+    (damaged,) = list_checkpoints(str(savepoint), verify=True)
+    assert damaged.problem is not None and str(state) in damaged.problem
 
 
 # ---- disposing

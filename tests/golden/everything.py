@@ -148,8 +148,8 @@ class Seconds(TimestampAssigner):
         return value * 1000
 
 
-def program(start_from: str | None = None) -> StreamExecutionEnvironment:
-    env = StreamExecutionEnvironment().set_parallelism(2).enable_checkpointing(1)
+def program(start_from: str | None = None, parallelism: int = 2) -> StreamExecutionEnvironment:
+    env = StreamExecutionEnvironment().set_parallelism(parallelism).enable_checkpointing(1)
     env.set_restart_strategy(RestartStrategies.no_restart())
     env.start = StartSettings(start_from)
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Seconds())
@@ -198,10 +198,10 @@ def program(start_from: str | None = None) -> StreamExecutionEnvironment:
     return env
 
 
-def rest_of(savepoint: Path) -> list[str]:
+def rest_of(savepoint: Path, parallelism: int = 2) -> list[str]:
     """What a job gives out that goes on from it to the end of the input."""
     with tempfile.TemporaryDirectory() as directory:
-        run = LocalRun(program(str(savepoint)), directory)
+        run = LocalRun(program(str(savepoint), parallelism), directory)
         run.results.wait_for_room = lambda cancelled: None  # type: ignore[method-assign]
         return sorted(run.run().collected())
 

@@ -162,7 +162,7 @@ def test_a_program_that_fails_before_its_job_says_so_at_once(terminal: Terminal)
 
 
 def test_two_jobs_at_once_savepoints_and_an_upgrade(terminal: Terminal) -> None:
-    """run, list, savepoint, cancel -s, new code, run -s, stop, savepoint -d."""
+    """run, list, savepoint, cancel -s, new code, run -s with another parallelism, stop, savepoint -d."""
     counting = terminal.submit("job.py", "counting")
     (terminal.directory / "other.py").write_text(
         (terminal.directory / "job.py").read_text().replace('"out"', '"elsewhere"')
@@ -186,16 +186,18 @@ def test_two_jobs_at_once_savepoints_and_an_upgrade(terminal: Terminal) -> None:
 
     program = terminal.directory / "job.py"
     program.write_text(program.read_text().replace("VERSION = 1", "VERSION = 2"))
-    again = terminal.submit("-s", savepoint, "job.py", "counting, version 2")
+    again = terminal.submit("-s", savepoint, "-p", 2, "job.py", "counting, version 2")
     assert again != counting
     wait_until(
         lambda: any(version == 2 for counts in terminal.counted().values() for _, version in counts), "version 2"
     )
+    assert "x2 (uid count)" in terminal("info", again)
     said = terminal("stop", again)
     second = re.findall(r"Path: (.*)", said)[0]
     after = terminal.counted()
     assert all(after[key][: len(before[key])] == before[key] for key in before)
     assert terminal.jobs()[again]["state"] == "FINISHED"
+    assert json.loads(terminal("inspect", "--json", second))["operators"]["count"]["parallelism"] == 2
     for path in (savepoint, second, by_hand):
         assert "disposed" in terminal("savepoint", "-d", path)
         assert not Path(path).exists()

@@ -271,7 +271,7 @@ class Job:
         store.table("t", self.model.kind)
         for handle in chain:
             with StateFile(os.path.join(self.directory, handle["file"]), handle["checksum"]) as file:
-                for delta in file.deltas(range(NO_GROUP, 128)):
+                for delta in file.deltas():
                     store.load(delta.name, delta.kind, delta.keys, delta.values, delta.deleted)
         return store
 

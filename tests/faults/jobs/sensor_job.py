@@ -55,6 +55,7 @@ def arguments(given=None):
     parser.add_argument("--keys", type=int, required=True)
     parser.add_argument("--rate", type=float)
     parser.add_argument("--interval", type=int, default=200)
+    parser.add_argument("--parallelism", type=int, default=2)
     parser.add_argument("--retained", type=int, default=1)
     parser.add_argument("--attempts", type=int, default=10)
     parser.add_argument("--name", default="sensor")
@@ -73,7 +74,7 @@ def program(args):
     configuration = Configuration()
     configuration.set_string("spark.ui.enabled", "false")  # a start of Spark is most of what these tests cost
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(2)
+    env.set_parallelism(args.parallelism)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(args.attempts, 100))
     env.enable_checkpointing(args.interval)
     env.get_checkpoint_config().set_max_retained_checkpoints(args.retained)
