@@ -22,6 +22,8 @@ from tests.support.running import wait_until
 
 ROOT = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.timeout(600)  # many commands, one after the other, and each is a process
+
 JOB = """
     import sys
     from firesteel.common import Encoder
@@ -159,6 +161,24 @@ def test_a_program_that_fails_before_its_job_says_so_at_once(terminal: Terminal)
         said = terminal("run", "-d", f"-Drest.port={port}", "job.py", "x", code=2)
         assert f"cannot listen on port {port} of 127.0.0.1" in said
     assert terminal.jobs() == {}
+
+
+def test_ctrl_c_before_there_is_a_job_ends_the_program_too(terminal: Terminal) -> None:
+    (terminal.directory / "slow.py").write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
+    waiting = subprocess.Popen(
+        terminal.command("run", "-d", "slow.py"), env=terminal.environment, cwd=terminal.directory, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+    logs = terminal.directory / "home" / "logs"
+    log = wait_until(
+        lambda: next((one for one in logs.glob("*.log") if "begun" in one.read_text()), None), "the program"
+    )
+    os.killpg(waiting.pid, signal.SIGINT)  # as the terminal does, to everybody who belongs to it
+    _, said = waiting.communicate(timeout=60)
+    assert waiting.returncode == 130 and "waiting for slow.py to submit its job" in said
+    pid = int(re.findall(r"process (\d+)", said)[0])
+    wait_until(lambda: "KeyboardInterrupt" in log.read_text() or "interrupted" in log.read_text(), "its end")
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), "its end")
 
 
 def test_two_jobs_at_once_savepoints_and_an_upgrade(terminal: Terminal) -> None:
