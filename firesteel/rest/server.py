@@ -29,6 +29,7 @@ log = logging.getLogger("firesteel")
 _LARGEST_BODY = 1 << 20
 _MOST_CONNECTIONS = 32
 _LONGEST_S = 30.0
+_POLL_S = 0.1  # a job that ends waits for that
 _SILENCE_S = 10.0
 _DRAIN_S, _CHUNK = 0.5, 1 << 16
 
@@ -43,7 +44,7 @@ class RestServer:
         self.jobs = ServedJobs()
         self._server = _bound(bind_address, ports)
         self._server.jobs, self._server.token = self.jobs, token.encode()
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.5,), name="rest", daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL_S,), name="rest", daemon=True)
 
     @property
     def port(self) -> int:
@@ -114,7 +115,7 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Twice a second: end connections that have been there for too long, whatever they do."""
+        """Now and then: end connections that have been there for too long, whatever they do."""
         now = time.monotonic()
         with self._guard:
             late = [one for one, since in self._connections.items() if now - since > _LONGEST_S]
