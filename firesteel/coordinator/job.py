@@ -253,7 +253,9 @@ class Job:
             epoch += 1
             pending = None
             if barrier:
-                wanted = [*([ending] if ending else []), *self.savepoints.take(last=final)]
+                wanted = [ending] if ending is not None else []
+                if ending is None or not final:
+                    wanted += self.savepoints.take(last=final)
                 pending = checkpointer.begin(reading.positions(), final=final, savepoints=wanted)
             started = time.monotonic()
             result = self._engine.run_epoch(

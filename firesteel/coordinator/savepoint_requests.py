@@ -103,9 +103,12 @@ class SavepointRequests:
         return any(each.ending is Ending.NONE for each in list(self._waiting))
 
     def take_ending(self) -> SavepointRequest | None:
-        """The first one that is to end the job, if there is one."""
+        """The first one that is to end the job, if there is one. One that drains it waits for those that do not: they are not
+        to be made of what it drained."""
         with self._lock:
             found = next((each for each in self._waiting if each.ending is not Ending.NONE), None)
+            if found is not None and found.ending is Ending.DRAIN and self.waiting():
+                return None
             if found is not None:
                 self._waiting.remove(found)
                 self._taken.append(found)
@@ -114,7 +117,7 @@ class SavepointRequests:
     def take(self, *, last: bool = False) -> list[SavepointRequest]:
         """All that the next barrier serves.
 
-        :param last: it is the job's last one, so that those are served too that would end it.
+        :param last: it is at the end of the input, so that those are served too that would end the job.
         """
         with self._lock:
             found = [each for each in self._waiting if last or each.ending is Ending.NONE]
