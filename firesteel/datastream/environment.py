@@ -339,9 +339,7 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
     def plan(self) -> JobPlan:
         """What would run: operators with uids, levels and parallelism."""
         if not self._config.has_auto_generated_uids_enabled():
-            without = [
-                f"'{node.name}' (defined at {node.defined_at})" for node in self.graph.nodes() if node.uid is None
-            ]
+            without = [f"'{n.name}' (defined at {n.defined_at})" for n in self.graph.nodes() if n.uid is None]
             if without:
                 raise GraphError(
                     f"automatic uids are off and these operators have none: {', '.join(without)}. Call uid(...) on them, "
