@@ -1,4 +1,4 @@
-"""Keyed updates per second: `python -m bench.keyed RECORDS KEYS FILES [in-order]`
+"""Keyed updates per second: `python -m bench.keyed RECORDS KEYS FILES [in-order] [rocksdb]`
 
 **What is checked.** An alert compares a reading with the one before it of the same key. Two subtasks read different files at
 the same time, and which of two files' readings of a key comes first depends on timing (Flink and Spark are no different), so
@@ -41,8 +41,8 @@ class Alert(KeyedProcessFunction):
         self.last.update(temp)
 
 
-def run(events: Events, in_order: bool) -> dict[str, Any]:
-    env = environment()
+def run(events: Events, in_order: bool, backend: str) -> dict[str, Any]:
+    env = environment(backend=backend)
     out = tempfile.mkdtemp()
     columns = ParquetColumnarRowInputFormat(columns=["id", "temp"])
     source = FileSource.for_bulk_file_format(columns, str(events.directory)).build()
@@ -82,4 +82,5 @@ def check(events: Events, watch: Watch, out: str, in_order: bool) -> list[str]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(run(Events(*map(int, sys.argv[1:4])).make(), sys.argv[4:] == ["in-order"])))
+    events, options = Events(*map(int, sys.argv[1:4])).make(), sys.argv[4:]
+    print(json.dumps(run(events, "in-order" in options, "rocksdb" if "rocksdb" in options else "hashmap")))

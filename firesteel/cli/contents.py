@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from firesteel.coordinator.completed import Completed
+from firesteel.state.chains import is_native
 from firesteel.state.files import BROADCAST, StateFile
 from firesteel.state.parts import wanted_of
 
@@ -53,7 +54,7 @@ def contents_of(found: Completed) -> Contents:
     for slot, chain in enumerate(found.metadata.state):
         seen: set[tuple[str, str, int]] = set()
         for handle in chain:
-            if handle.get("kind") is not None:
+            if is_native(handle):
                 databases.entries += 1
                 databases.size += handle["size"]
                 continue

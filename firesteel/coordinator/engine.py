@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from firesteel.connectors.base import Json
 from firesteel.graph.plan import JobPlan
+from firesteel.graph.settings import RocksDBSettings
 from firesteel.state.origin import Origin
 
 SlotMessage = dict[str, Any]
@@ -29,6 +30,7 @@ class Deployment:
     checkpointing: bool = True
     origin: Origin | None = None  # the checkpoint that state is of
     max_state_size: int | None = None  # state goes to the driver's memory instead, up to so many bytes of each slot
+    rocksdb: RocksDBSettings | None = None  # None: slots have their state in memory
 
 
 @dataclass(frozen=True)

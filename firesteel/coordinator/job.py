@@ -194,6 +194,12 @@ class Job:
             chains = restore_point(start, self._plan, allowed)
             restore = {slot: carrying(storage, chain) for slot, chain in chains.items()}
             origin = carrying_origin(storage, origin_of(start.metadata, self._plan))
+        limit, rocksdb = limit_of(storage), self._settings.rocksdb
+        if limit is not None and rocksdb is not None:
+            log.warning(
+                "state is kept in the slots' memory and not in RocksDB: checkpoints in the driver's memory need it whole"
+            )
+            rocksdb = None
         began = time.monotonic()
         if start is not None:
             log.info("job '%s' goes on from checkpoint %d", self._settings.name, start.metadata.checkpoint)
@@ -226,7 +232,7 @@ class Job:
             Deployment(
                 self._directory.job_id, self._settings.name, self._plan, incarnation.number, self._restarts.count,
                 self._directory.workspace, restore, self._settings.parameters, self._settings.checkpoints.enabled, origin,
-                limit_of(storage),
+                limit, rocksdb,
             ),
             on_message,
         )  # fmt: skip

@@ -14,7 +14,7 @@ from firesteel.coordinator.importing import IMPORTED_FROM
 from firesteel.coordinator.lineage import fencing_of
 from firesteel.coordinator.savepoint import is_savepoint
 from firesteel.errors import ConfigurationError, RestoreError
-from firesteel.state.files import StateFile
+from firesteel.state.chains import verify as verify_file
 
 _DEEPEST = 3  # how far below the given directory a job's may be
 
@@ -122,8 +122,7 @@ def _damage(found: Completed) -> str | None:
     for chain in found.metadata.state:
         for handle in chain:
             try:
-                with StateFile(handle["file"], handle["checksum"], found.storage) as file:
-                    file.verify()
+                verify_file(found.storage, handle)
             except RestoreError as error:
                 return str(error)
     return None

@@ -44,7 +44,6 @@ from firesteel.graph.settings import JobSettings, RestSettings, StartSettings
 __all__ = ["StreamExecutionEnvironment"]
 
 log = logging.getLogger("firesteel")
-
 DEFAULT_JOB_NAME = "Firesteel Streaming Job"
 
 
@@ -392,6 +391,7 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
             parameters=self._config.get_global_job_parameters(),
             progress=self._progress,
             start=self.start,
+            rocksdb=self._rocksdb(),
             rest=self.rest,
         )
 

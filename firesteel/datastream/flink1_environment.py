@@ -15,11 +15,19 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
-from firesteel.datastream.state_backend import HashMapStateBackend, StateBackend, check_usable
+from firesteel.datastream.rocksdb_options import rocksdb_settings
+from firesteel.datastream.state_backend import (
+    EmbeddedRocksDBStateBackend,
+    HashMapStateBackend,
+    StateBackend,
+    check_usable,
+)
 from firesteel.errors import ConfigurationError
+from firesteel.graph.settings import RocksDBSettings
 
 if TYPE_CHECKING:
     from firesteel.datastream.checkpoint_config import CheckpointConfig
@@ -45,12 +53,13 @@ class Flink1Environment:
 
     _checkpoints: CheckpointConfig
     _state_backend: StateBackend | None = None
+    _rocksdb_options: Mapping[str, Any] = {}
     _time_characteristic = TimeCharacteristic.EventTime
 
     def set_state_backend(self: Env, state_backend: StateBackend) -> Env:
         """Where working state lives; the backends of Flink 1.x also say where checkpoints are kept.
 
-        :raises ConfigurationError: RocksDB was chosen, which this version does not have.
+        :raises ConfigurationError: RocksDB was chosen, and its package is not installed.
         """
         self._state_backend = check_usable(state_backend)
         if state_backend.checkpoint_storage is not None:
@@ -59,6 +68,17 @@ class Flink1Environment:
 
     def get_state_backend(self) -> StateBackend:
         return self._state_backend or HashMapStateBackend()
+
+    def set_rocksdb_option(self, name: str, value: Any) -> None:
+        """What a setting `state.backend.rocksdb.*` says, should the backend be RocksDB."""
+        self._rocksdb_options = {**self._rocksdb_options, name: value}
+
+    def _rocksdb(self) -> RocksDBSettings | None:
+        """None: state is in memory."""
+        backend = self.get_state_backend()
+        if not isinstance(backend, EmbeddedRocksDBStateBackend):
+            return None
+        return rocksdb_settings(backend, self._rocksdb_options)
 
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> None:
         """Only decides what `time_window` stands for: windows and timers say themselves which time they mean.

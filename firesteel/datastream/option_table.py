@@ -29,6 +29,7 @@ from firesteel.common.ports import parse_ports
 from firesteel.datastream.checkpoint_config import CheckpointConfig, CheckpointingMode, CheckpointStorageKind
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from firesteel.datastream.rocksdb_options import rocksdb_options
 from firesteel.datastream.state_backend import state_backend_named
 from firesteel.errors import ConfigurationError
 
@@ -192,7 +193,7 @@ def _checkpointing() -> list[EnvironmentOption]:
         Option(prefix + "data-inline-threshold", SIZE, "20 kb", "Accepted, without effect: all state is in files.", _nothing,
                ("state.storage.fs.memory-threshold",)),
         Option("state.backend.type", Kind("hashmap or rocksdb", state_backend_named), "hashmap", "Where working state "
-               "lives: in the slots' memory. RocksDB comes with a later version and is refused.",
+               "lives: in the slots' memory, or in RocksDB on their disks.",
                lambda env, v: env.set_state_backend(v), ("state.backend",)),
     ]  # fmt: skip
 
@@ -268,6 +269,7 @@ def _refused() -> list[EnvironmentOption]:
 SECTIONS: dict[str, list[EnvironmentOption]] = {
     "The job": _pipeline(),
     "Checkpoints and state": _checkpointing(),
+    "The RocksDB backend": rocksdb_options(),
     "Where to start": _starting(),
     "Restarts": _restarting(),
     "Watching and controlling a job": _operating(),

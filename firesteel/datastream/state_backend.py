@@ -6,6 +6,7 @@ Flink 1.x had classes that said both: they are here too, and set the checkpoint 
 from __future__ import annotations
 
 import enum
+import importlib.util
 from abc import ABC
 
 from firesteel.datastream.checkpoint_storage import (
@@ -49,7 +50,13 @@ class PredefinedOptions(enum.Enum):
 
 
 class EmbeddedRocksDBStateBackend(StateBackend):
-    """State on local disks, larger than memory. Comes with a later version: an environment refuses it."""
+    """State on the slots' local disks, larger than memory; hot entries are Python objects in front of it.
+
+    Checkpoints are always incremental, whatever is asked for. Other options are settings: `state.backend.rocksdb.*`.
+    """
+
+    transfer_threads: int | None = None
+    """None: as configured."""
 
     def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
         if enable_incremental_checkpointing not in (None, True, False):
@@ -57,12 +64,13 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._incremental = enable_incremental_checkpointing
         self._paths: list[str] = []
         self._options = PredefinedOptions.DEFAULT
-        self._transfer_threads = 4
 
     def is_incremental_checkpoints_enabled(self) -> bool:
         return bool(self._incremental)
 
     def set_db_storage_paths(self, *paths: str) -> None:
+        if not paths or not all(isinstance(path, str) and path for path in paths):
+            raise ConfigurationError(f"set_db_storage_paths() takes paths of local directories, not {paths!r:.200}")
         self._paths = list(paths)
 
     def get_db_storage_paths(self) -> list[str]:
@@ -75,10 +83,12 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return self._options
 
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
-        self._transfer_threads = number_of_transfering_threads
+        if number_of_transfering_threads < 1:
+            raise ConfigurationError(f"there is at least 1 transfer thread, not {number_of_transfering_threads}")
+        self.transfer_threads = number_of_transfering_threads
 
     def get_number_of_transfer_threads(self) -> int:
-        return self._transfer_threads
+        return 4 if self.transfer_threads is None else self.transfer_threads
 
     def __str__(self) -> str:
         return type(self).__name__
@@ -123,12 +133,9 @@ def state_backend_named(name: str) -> StateBackend:
 
 
 def check_usable(backend: StateBackend) -> StateBackend:
-    """Refuse what this version cannot run with."""
+    """Refuse what cannot be run with here."""
     if not isinstance(backend, StateBackend):
         raise ConfigurationError(f"set_state_backend() takes a StateBackend, not {backend!r:.200}")
-    if isinstance(backend, EmbeddedRocksDBStateBackend):
-        raise ConfigurationError(
-            f"{backend} is not supported in this version: state has to fit into the memory of the slots. Use "
-            f"HashMapStateBackend(), the default; its checkpoints are incremental as well"
-        )
+    if isinstance(backend, EmbeddedRocksDBStateBackend) and importlib.util.find_spec("rocksdict") is None:
+        raise ConfigurationError(f"{backend} needs a package that is not installed: pip install firesteel[rocksdb]")
     return backend

@@ -104,6 +104,7 @@ class SparkEngine:
             "parameters": dict(deployment.parameters),
             "checkpointing": deployment.checkpointing,
             "max_state_size": deployment.max_state_size,
+            "rocksdb": asdict(deployment.rocksdb) if deployment.rocksdb is not None else None,
             "driver": list(self._control.address),
             "key": self._key.hex(),
             "scratch": self._scratch(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from firesteel.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
@@ -40,6 +40,27 @@ class StartSettings:
 
 
 @dataclass(frozen=True)
+class RocksDBSettings:
+    """How a slot keeps its state in RocksDB. It can be JSON."""
+
+    local_directories: Sequence[str] = ()  # on the slots' machines, by turns; none: where the slot keeps its socket
+    object_cache_size: int = 128 << 20  # the three together are what a slot's state takes of its memory, about
+    block_cache_size: int = 64 << 20
+    write_buffer_size: int = 32 << 20
+    write_buffers: int = 2
+    background_jobs: int = 2
+    open_files: int = -1  # any number
+    block_size: int = 4 << 10
+    bloom_filter_bits: int = 10  # for each key; 0: none
+    compression: Sequence[str] = ("lz4",)  # of each level, the last one for all further levels
+    compaction_style: str = "level"
+    target_file_size: int = 64 << 20
+    level_base_size: int = 256 << 20
+    dynamic_levels: bool = True
+    transfer_threads: int = 4  # that write a checkpoint's files
+
+
+@dataclass(frozen=True)
 class RestSettings:
     """Where a job can be asked and told things while it runs."""
 
@@ -69,4 +90,5 @@ class JobSettings:
     parameters: Mapping[str, str] = field(default_factory=dict)  # what functions see as job parameters
     progress: bool | None = None  # None: when standard error is a terminal
     start: StartSettings = StartSettings()
+    rocksdb: RocksDBSettings | None = None  # None: state is in the slots' memory
     rest: RestSettings = RestSettings()

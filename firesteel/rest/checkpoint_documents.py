@@ -80,7 +80,7 @@ def checkpoint_config(one: ServedJob) -> Document:
             "enabled": settings.directory is not None,
             "delete_on_cancellation": settings.delete_on_cancellation,
         },
-        "state_backend": "HashMapStateBackend",
+        "state_backend": "HashMapStateBackend" if one.settings.rocksdb is None else "EmbeddedRocksDBStateBackend",
         "checkpoint_storage": "JobManagerCheckpointStorage" if in_memory else "FileSystemCheckpointStorage",
         "unaligned_checkpoints": False,
         "tolerable_failed_checkpoints": -1 if settings.tolerable_failures is None else settings.tolerable_failures,

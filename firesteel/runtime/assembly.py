@@ -13,7 +13,7 @@ from firesteel.connectors.base import Json, ReaderContext, SinkWriter, SourceRea
 from firesteel.datastream.functions import Function
 from firesteel.errors import TypeMismatchError
 from firesteel.graph import nodes
-from firesteel.graph.keys import KeyGroups, groups_of
+from firesteel.graph.keys import KeyGroups
 from firesteel.graph.plan import JobPlan, PlannedEdge, PlannedOperator
 from firesteel.metrics import SlotMetrics
 from firesteel.runtime.broadcast import BroadcastStates, ReadOnlyContext
@@ -29,17 +29,18 @@ from firesteel.runtime.operator_state import OperatorState
 from firesteel.runtime.operators import Operation, compile_operator
 from firesteel.runtime.participants import Participant, takes_part
 from firesteel.runtime.place import SlotPlace
-from firesteel.runtime.restoring import redistribute_operator_state
+from firesteel.runtime.restoring import restore_state
 from firesteel.runtime.snapshots import KeyedStore
 from firesteel.runtime.timers import Timers, UnkeyedTimerService
 from firesteel.runtime.timestamps import Timestamper
 from firesteel.runtime.windows.aligned import AlignedWindowOperator
 from firesteel.runtime.windows.choice import window_operator
 from firesteel.runtime.windows.operator import WindowOperator
-from firesteel.state.files import UNION, StateFile
+from firesteel.runtime.windows.waiting import Waiting
+from firesteel.state.files import UNION
 from firesteel.state.hashmap import HashMapStore
+from firesteel.state.native import NativeState
 from firesteel.state.operator import OperatorListTable
-from firesteel.state.parts import Part
 from firesteel.state.store import Store
 
 TIME = "/time"
@@ -98,16 +99,23 @@ class Assembly:
         self._operations: dict[int, tuple[Operation, Gate]] = {}
         self._services: dict[int, Any] = {}  # the timer services, which know the current watermark
         self._windowed: dict[int, WindowOperator] = {}
+        self._waiting: dict[int, Waiting] = {}  # of window operators that have a subtask here
         self._groups: dict[int, KeyGroups] = {}
-        restored = self._restore()
-        for operator in reversed(plan.operators):
-            if place.slot < operator.parallelism:
-                self._build(operator, restored[operator.uid])
+        self.restored = restore_state(plan, place, self._create_store)
+        try:
+            for operator in reversed(plan.operators):
+                if place.slot < operator.parallelism:
+                    self._build(operator, self.restored.stores[operator.uid])
+        except BaseException:
+            self.restored.discard()
+            raise
 
     # ---- watermarks as state
 
-    def save_times(self) -> None:
-        """Put watermarks into their stores: once, at a barrier."""
+    def save(self) -> None:
+        """Put watermarks, and what waits to be sent, into their stores: once, at a barrier."""
+        for waiting in self._waiting.values():
+            waiting.save()
         for _, store, timed in self._times:
             saved, table, name = timed.snapshot(), store.subtask_table(TIME), type(timed).__name__
             if saved or table.get(name):  # nothing to save may be news
@@ -144,7 +152,7 @@ class Assembly:
         if operator.id in self._services:
             self._services[operator.id].watermark = gate.watermark  # what functions see of a restored watermark
         if operator.id in self._windowed:
-            self._windowed[operator.id].restored()
+            self.counts[operator.uid][0] += self._windowed[operator.id].restored()
 
     def _channel(self, operator: PlannedOperator, edge: PlannedEdge, name: str) -> Channel:
         operation, gate = self._operations[operator.id]
@@ -236,6 +244,8 @@ class Assembly:
         windows = window_operator(operator, kind, keyed, context, emitter, self._place.now)
         self.timers.append((operator.level, windows.timers))
         self._windowed[operator.id] = windows
+        if kind.pre_combine:
+            self._waiting[operator.id] = Waiting(keyed.store)
         self._services[operator.id] = windows.timers.service
         take = windows.take if isinstance(windows, AlignedWindowOperator) else None
         return Operation([windows.push], windows.timers.advance, emitter.idle, take)
@@ -313,8 +323,9 @@ class Assembly:
         selector = resolve_selector(edge.key_selector) if edge.key_selector is not None else None
         partition = resolve_partitioner(edge.partitioner) if edge.partitioner is not None else None
         groups, restored = self._key_groups(downstream), self._place.origin is not None
+        waiting, slot = self._waiting.get(downstream.id), self._place.slot
         exchange = create_exchange(
-            edge, operator, downstream, self._place.slot, self._send, selector, partition, groups, restored
+            edge, operator, downstream, slot, self._send, selector, partition, groups, restored, waiting
         )
         self.exchanges.append((operator.level, exchange))
         return exchange
@@ -335,28 +346,9 @@ class Assembly:
             self.metrics.group(operator.uid),
         )
 
-    def _create_store(self, operator: PlannedOperator) -> Store:
-        return HashMapStore(self._key_groups(operator))
-
-    def _restore(self) -> dict[str, Store]:
-        """The store of each operator, with this slot's part of the checkpoint's files, the later ones winning."""
-        stores: dict[str, Store] = {}
-        owned: dict[str, range] = {}
-        for operator in self._plan.operators:
-            if self._place.slot < operator.parallelism:
-                stores[operator.uid] = self._create_store(operator)
-                owned[operator.uid] = groups_of(self._place.slot, operator.parallelism, operator.max_parallelism)
-        place, mine = self._place, Part(owned, stores.keys())
-        for handle in place.restore:
-            with StateFile(handle["file"], handle["checksum"], place.storage) as file:
-                for delta in file.deltas(mine.within(handle).has):
-                    stores[delta.uid].load(delta.name, delta.kind, delta.keys, delta.values, delta.deleted)
-            if place.on_restored is not None:
-                place.on_restored(file.bytes_read)
-        if place.origin is not None:
-            parallelism = {operator.uid: operator.parallelism for operator in self._plan.operators}
-            redistribute_operator_state(place.origin, place.storage, place.slot, parallelism, stores)
-        return stores
+    def _create_store(self, operator: PlannedOperator, native: NativeState | None) -> Store:
+        key_groups = self._key_groups(operator)
+        return HashMapStore(key_groups) if native is None else native.store(operator.uid, key_groups)
 
 
 def _checked(operator: PlannedOperator, declared: TypeInformation | None) -> Callable[[Values], Values] | None:

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import chain
 
 from firesteel.common.storage import MemoryStorage, Storage, open_storage
+from firesteel.graph.settings import RocksDBSettings
 from firesteel.runtime.keyed_state import wall_clock
 from firesteel.runtime.snapshots import FileHandle
 from firesteel.state.origin import Origin
@@ -29,6 +30,8 @@ class SlotPlace:
     parameters: dict[str, str] = field(default_factory=dict)  # the job's, for functions
     checkpointing: bool = True  # if not, nobody needs to know what changed
     max_state_size: int | None = None  # state goes to the driver's memory, and comes from there inside the handles
+    rocksdb: RocksDBSettings | None = None  # None: state is in memory
+    scratch: str | None = None  # a directory of this machine, for as long as the driver lives
     now: Callable[[], int] = wall_clock
     on_restored: Callable[[int], None] | None = None  # told how much was read of each state file
 

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from firesteel.common.crashpoints import crash_point
+from firesteel.graph.settings import RocksDBSettings
 from firesteel.graph.shipping import install_main_classes, unpack_plan
 from firesteel.runtime.failures import describe
 from firesteel.runtime.output import ForwardedStream
@@ -70,6 +71,8 @@ class Slot:
             parameters=boot["parameters"],
             checkpointing=boot["checkpointing"],
             max_state_size=boot["max_state_size"],
+            rocksdb=RocksDBSettings(**boot["rocksdb"]) if boot["rocksdb"] is not None else None,
+            scratch=os.path.dirname(home),
             on_restored=lambda size: self.tell({"type": "restored", "bytes": size}),
         )
         crash_point("slot-restore")

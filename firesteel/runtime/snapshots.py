@@ -2,12 +2,11 @@
 
 A slot's state at checkpoint n is a **chain** of state files: a base, and the deltas since. A delta holds everything that
 changed since the last *completed* checkpoint, so the chain of n is the chain of that base plus one file. Chains are kept
-short by compaction, in a process of its own.
+short by compaction, in a process of its own. Stores that take snapshots of their own add the files of those to the chain.
 """
 
 from __future__ import annotations
 
-import pickle
 import queue
 import threading
 import uuid
@@ -17,11 +16,14 @@ from typing import Any
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.common.storage import MemoryStorage, Storage
-from firesteel.errors import SerializationError, SlotLostError
+from firesteel.errors import SlotLostError
 from firesteel.runtime.compacting import Compactor
 from firesteel.runtime.whole_state import WholeState
+from firesteel.state.chains import native_part, state_files
 from firesteel.state.files import NO_GROUP, Delta, StateFileWriter
 from firesteel.state.layouts import whole_scan
+from firesteel.state.native import NativeState
+from firesteel.state.serializing import unpicklable
 from firesteel.state.store import Store, Table
 
 FileHandle = dict[str, Any]  # {"file": path below the job's directory, "size": bytes, "checksum": hex}
@@ -49,12 +51,18 @@ class Snapshots:
         main_classes: bytes,
         tell: Tell,
         max_state_size: int | None = None,
+        native: NativeState | None = None,
     ) -> None:
+        """
+        :param chain: the checkpoint's that the stores were restored from, as far as it is one to go on with.
+        :param native: the state that is not in state files, if there is some.
+        """
         self._storage = storage
         self._folder = f"inc-{incarnation}/state"
         self._slot = slot
         self._stores = stores
         self._tell = tell
+        self._native = native
         self._base: list[FileHandle] = list(chain)  # the last completed checkpoint's chain
         self._chains: dict[int, list[FileHandle]] = {}
         self._compactor = Compactor(storage, self._folder, slot, main_classes)
@@ -80,10 +88,13 @@ class Snapshots:
                 for delta in _by_group(operator, name, kind, table, None if whole else checkpoint):
                     _add(writer, delta)
                     entries += len(delta.keys) + len(delta.deleted)
+        native = None if whole else self._native
         if whole:
             with self._lock:
                 self._base = []
-        self._work.put(lambda: self._finish(checkpoint, nonce, persist, writer if entries else None))
+        if native is not None:
+            native.barrier(checkpoint)
+        self._work.put(lambda: self._finish(checkpoint, nonce, persist, writer if entries else None, native))
 
     def check(self) -> None:
         """Raise what kept the sinks' output from becoming durable: it cannot be carried on, only made again."""
@@ -98,6 +109,9 @@ class Snapshots:
             if checkpoint in self._chains:
                 self._base = self._chains[checkpoint]
             self._chains = {n: chain for n, chain in self._chains.items() if n > checkpoint}
+        native = self._native
+        if native is not None:
+            self._work.put(lambda: native.completed(checkpoint))
 
     def close(self) -> None:
         self._work.put(None)
@@ -112,19 +126,27 @@ class Snapshots:
         while (work := self._work.get()) is not None:
             work()
 
-    def _finish(self, checkpoint: int, nonce: str, persist: Callable[[], None], writer: StateFileWriter | None) -> None:
+    def _finish(
+        self,
+        checkpoint: int,
+        nonce: str,
+        persist: Callable[[], None],
+        writer: StateFileWriter | None,
+        native: NativeState | None,
+    ) -> None:
         try:
             persist()
         except Exception as error:  # noqa: BLE001  raised again by check() on the slot's own thread
             self._broken = error
             self._tell({"type": "declined", "checkpoint": checkpoint, "nonce": nonce, "why": str(error)})
         else:
-            self._write(checkpoint, nonce, writer)
+            self._write(checkpoint, nonce, writer, native)
 
-    def _write(self, checkpoint: int, nonce: str, writer: StateFileWriter | None) -> None:
+    def _write(self, checkpoint: int, nonce: str, writer: StateFileWriter | None, native: NativeState | None) -> None:
         try:
             with self._lock:
-                chain = self._compactor.shortened(self._base)
+                base = self._base
+                chain = self._compactor.shortened(state_files(base))
             if writer is not None:
                 data, checksum = writer.finish()
                 name = f"{self._folder}/slot-{self._slot}-chk-{checkpoint}-{uuid.uuid4().hex}.state"
@@ -133,6 +155,8 @@ class Snapshots:
                 crash_point("slot-after-state-file")
                 delta = writer.handle(name, data, checksum)
                 chain = [*chain, delta] if self._whole is None else self._whole.send(chain, delta, f"{name}.whole")
+            if native is not None:
+                chain = [*native.write(checkpoint, self._storage, self._folder, native_part(base)), *chain]
             with self._lock:
                 self._chains[checkpoint] = chain
         except OSError as error:
@@ -148,30 +172,8 @@ def _add(writer: StateFileWriter, delta: Delta) -> None:
     try:
         writer.add(delta)
     except Exception as error:
-        raise SerializationError(
-            f"{delta.kind} state {delta.name!r} of operator {delta.uid} holds {_culprit(delta)}, which cannot be part of a "
-            f"checkpoint because it cannot be pickled: {error}. Keep such objects in attributes of the function, made in "
-            f"open(), and classes of keys and values at the top level of a module"
-        ) from error
-
-
-def _culprit(delta: Delta) -> str:
-    """What of it cannot be pickled, and where it is."""
-    for key, value in zip(delta.keys, delta.values, strict=True):
-        if not _picklable(value):
-            return f"{value!r:.200} of type {type(value).__qualname__} under the key {key!r:.200}"
-    for key in (*delta.keys, *delta.deleted):
-        if not _picklable(key):
-            return f"the key {key!r:.200} of type {type(key).__qualname__}"
-    return "a value"
-
-
-def _picklable(what: Any) -> bool:
-    try:
-        pickle.dumps(what)
-    except Exception:  # noqa: BLE001  whatever pickling raises, this is the culprit
-        return False
-    return True
+        keys = (*delta.keys, *delta.deleted)
+        raise unpicklable(delta.uid, delta.name, delta.kind, keys, delta.values, error) from error
 
 
 def _by_group(operator: KeyedStore, name: str, kind: str, table: Table, checkpoint: int | None) -> list[Delta]:
@@ -180,7 +182,13 @@ def _by_group(operator: KeyedStore, name: str, kind: str, table: Table, checkpoi
     """
     puts, deleted = (whole_scan(kind, table.scan()), []) if checkpoint is None else table.barrier(checkpoint)
     deltas = _Deltas(operator.uid, name, kind)
-    group_of = operator.store.key_groups.__getitem__ if table.grouped else _no_group
+    groups = operator.store.key_groups
+    group_of = groups.__getitem__ if table.grouped else _no_group
+    if table.windowed:  # it would come to the same, by a longer way
+
+        def group_of(key: Any) -> int:
+            return groups[key[0]]
+
     for key, change in puts:
         delta = deltas[group_of(key)]
         delta.keys.append(key)

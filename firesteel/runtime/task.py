@@ -62,16 +62,18 @@ class SlotTask:
         self._send_row: SendRow = _nowhere
         self._sequence = 0
         self.assembly = assemble(plan, place, self._send, self._collect)
+        self._native = self.assembly.restored.native
         self._barriers = Barriers(self.assembly.participants)
         self._snapshots = Snapshots(
             place.storage,
             place.incarnation,
             place.slot,
             self.assembly.stores,
-            [{key: value for key, value in handle.items() if key != "data"} for handle in place.restore],
+            self.assembly.restored.chain,
             place.main_classes,
             tell,
             place.max_state_size,
+            self._native,
         )
         self._savepoints = SavepointWriter(place.storage, place.slot, place.main_classes, tell)
 
@@ -97,6 +99,8 @@ class SlotTask:
             _, edge, upstream = ROW.unpack_from(payload)
             receive(pickle.loads(memoryview(payload)[ROW.size :]), parts.inputs[edge, upstream])
             crash_point("slot-mid-epoch")
+            if self._native is not None:
+                self._native.settle()
             for each in timers:
                 each.on_clock(self._place.now())
         for level, timestamper in parts.timestampers:
@@ -107,7 +111,7 @@ class SlotTask:
                     timestamper.held_back()
         for level, exchange in parts.exchanges:
             if level == order.level:
-                exchange.flush()
+                exchange.flush(barrier=order.checkpoint is not None and order.snapshot)
         if parts.frames:
             self._send_frames(order.level)
         if order.level == self._plan.levels - 1:
@@ -217,7 +221,7 @@ class SlotTask:
         if order.checkpoint is not None:
             persist = self._persisting(committables)
             if order.snapshot:
-                self.assembly.save_times()
+                self.assembly.save()
                 for participant in self.assembly.participants:
                     participant.snapshot(order.checkpoint, self._place.now())
                 self._barriers.taken(order.checkpoint)
@@ -276,9 +280,11 @@ class SlotTask:
             self._savepoints.drop(message["savepoint"])
 
     def stop_processes(self) -> None:
-        """The process is about to exit without `close`: leave no child behind. Any thread may call this."""
+        """The process is about to exit without `close`: leave nothing behind. Any thread may call this."""
         self._snapshots.stop_compaction()
         self._savepoints.kill()
+        if self._native is not None:
+            self._native.discard()
 
     def close(self) -> None:
         """End everything user code opened. Commits nothing and aborts nothing: the driver decides that."""
@@ -291,6 +297,8 @@ class SlotTask:
             function.close()
         self._savepoints.close()
         self._snapshots.close()
+        if self._native is not None:
+            self._native.close()
 
 
 def _nowhere(address: int, payload: bytes) -> None:

@@ -27,6 +27,7 @@ from firesteel.common.crashpoints import crash_point
 from firesteel.common.storage import Storage, open_storage
 from firesteel.errors import CheckpointError, FiresteelError
 from firesteel.graph.shipping import install_main_classes
+from firesteel.state.chains import deltas, native_part, state_files
 from firesteel.state.files import Delta, StateFile, StateFileWriter
 from firesteel.state.layouts import merge, whole
 from firesteel.state.parts import wanted_of
@@ -139,14 +140,19 @@ def compact(
     :param uids: operators whose state it is about; None: all.
     :param on_read: told how many bytes each block had that was read.
     """
-    into = into or storage
+    into, on_read = into or storage, on_read or _nobody
     with contextlib.ExitStack() as opened:
-        files = [opened.enter_context(StateFile(each["file"], each["checksum"], storage)) for each in inputs]
-        footers = [file.footer for file in files]
+        handles = state_files(inputs)
+        files = [opened.enter_context(StateFile(each["file"], each["checksum"], storage)) for each in handles]
+        footers = [file.footer for file in files] or [{"slot": 0, "checkpoint": 0}]  # a database does not say
         out = opened.enter_context(into.stream(output))
         writer = StateFileWriter(footers[-1]["slot"], max(footer["checkpoint"] for footer in footers), out)
-        for merged in _merged(list(zip(files, map(wanted_of, inputs), strict=True)), uids, on_read or _nobody):
-            writer.add(merged)
+        for delta in deltas(storage, native_part(inputs), on_read=on_read):
+            on_read(0)
+            if uids is None or delta.uid in uids:
+                writer.add(delta)
+        for delta in _merged(list(zip(files, map(wanted_of, handles), strict=True)), uids, on_read):
+            writer.add(delta)
         size, checksum = writer.end()
     into.persist(output)
     into.sync(posixpath.dirname(output))

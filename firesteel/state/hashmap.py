@@ -15,20 +15,23 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from itertools import filterfalse
 from typing import Any
 
-from firesteel.errors import StateError
 from firesteel.graph.keys import KeyGroups
 from firesteel.state.changes import Changes, latest
 from firesteel.state.layouts import merge
 from firesteel.state.store import Store
 from firesteel.state.tables import (
     Accessors,
+    Begin,
     CurrentKey,
     Entry,
+    GoOn,
     ListAccessors,
     ListTable,
     MapAccessors,
     MapTable,
     ValueTable,
+    elements_of,
+    no_none,
 )
 
 _GONE = object()
@@ -86,6 +89,22 @@ class HashMapValueTable(ValueTable):
 
         return step
 
+    def combine(self, keys: list[Any], values: Iterator[Any], begin: Begin | None, go_on: GoOn) -> int:
+        fresh, fresh_get, base_get = self._fresh, self._fresh.get, self._base.get
+        rest: Any = iter(keys)
+        for key, record in zip(rest, values, strict=True):
+            if record is None:
+                return len(keys) - int(rest.__length_hint__()) - 1
+            before = fresh_get(key)
+            if before is None:
+                before = base_get(key)
+            if before is not None and before is not _GONE:
+                record = go_on(before, record)
+            elif begin is not None:
+                record = begin(record)
+            fresh[key] = _GONE if record is None else record
+        return len(keys)
+
     def scan(self, groups: Container[int] | None = None) -> Iterator[Entry]:
         of, base = self._key_groups.of, self._base
         for key in [*base, *filterfalse(base.__contains__, self._fresh)]:
@@ -107,6 +126,9 @@ class HashMapValueTable(ValueTable):
         changes = latest(self._changes.barrier(checkpoint))
         puts = [entry for entry in changes.items() if entry[1] is not _GONE]
         return puts, [] if len(puts) == len(changes) else [key for key, value in changes.items() if value is _GONE]
+
+    def touch(self) -> None:
+        self._fresh.update({**self._base, **self._fresh})
 
     def completed(self, checkpoint: int) -> None:
         self._changes.completed(checkpoint)
@@ -223,6 +245,10 @@ class HashMapMapTable(MapTable):
                 merged[key].update(map_keys)
         return merged
 
+    def touch(self) -> None:
+        for key, found in self._data.items():
+            self._changed[key].update(dict.fromkeys(found))
+
     def completed(self, checkpoint: int) -> None:
         self._changes.completed(checkpoint)
 
@@ -247,7 +273,7 @@ class HashMapListTable(ListTable):
 
         def add(value: Any) -> None:
             if value is None:
-                raise _no_none()
+                raise no_none()
             key = current.key
             found = find(key)
             if found is None:
@@ -259,7 +285,7 @@ class HashMapListTable(ListTable):
                 found.append(value)
 
         def add_all(values: Iterable[Any]) -> None:
-            new = _elements(values)
+            new = elements_of(values)
             if new:
                 key = current.key
                 found = data.setdefault(key, [])
@@ -268,7 +294,7 @@ class HashMapListTable(ListTable):
                 found += new
 
         def update(values: Iterable[Any]) -> None:
-            new = _elements(values)
+            new = elements_of(values)
             clear()
             if new:
                 fresh[current.key] = 0
@@ -317,6 +343,9 @@ class HashMapListTable(ListTable):
                 merged[key] = min(start, merged.get(key, start))
         return merged
 
+    def touch(self) -> None:
+        self._fresh.update(dict.fromkeys(self._data, 0))
+
     def completed(self, checkpoint: int) -> None:
         self._changes.completed(checkpoint)
 
@@ -325,24 +354,11 @@ class HashMapListTable(ListTable):
 
 
 class HashMapStore(Store):
-    def _create_values(self, name: str) -> ValueTable:
+    def _create_values(self, name: str, kind: str) -> ValueTable:
         return HashMapValueTable(self.key_groups)
 
-    def _create_lists(self, name: str) -> ListTable:
+    def _create_lists(self, name: str, kind: str) -> ListTable:
         return HashMapListTable(self.key_groups)
 
-    def _create_maps(self, name: str) -> MapTable:
+    def _create_maps(self, name: str, kind: str) -> MapTable:
         return HashMapMapTable(self.key_groups)
-
-
-def _elements(values: Iterable[Any]) -> list[Any]:
-    """A list of its own, so that the giver's changes to theirs do not go unnoticed."""
-    new = list(values)
-    for value in new:
-        if value is None:
-            raise _no_none()
-    return new
-
-
-def _no_none() -> StateError:
-    return StateError("None cannot be an element of a list state")

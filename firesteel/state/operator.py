@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
-from firesteel.errors import RestoreError, StateError
+from firesteel.errors import RestoreError
 from firesteel.state.changes import Changes, latest
 from firesteel.state.files import BROADCAST, NO_GROUP, OPERATOR_KINDS
-from firesteel.state.tables import Entry, Table
+from firesteel.state.tables import Entry, Table, elements_of
 
 _ALL = "all"
 
@@ -52,13 +52,13 @@ class OperatorListTable(OperatorTable):
         self.add_all((value,))
 
     def add_all(self, values: Iterable[Any]) -> None:
-        new = _elements(values)
+        new = elements_of(values)
         if new:
             self._note(len(self._data))
             self._data += new
 
     def update(self, values: Iterable[Any]) -> None:
-        new = _elements(values)
+        new = elements_of(values)
         if new or self._data:
             self._note(0)
             self._data = new
@@ -71,6 +71,10 @@ class OperatorListTable(OperatorTable):
 
     def replace(self, content: Iterable[Any]) -> None:
         self.update(content)
+
+    def touch(self) -> None:
+        if self._data:
+            self._note(0)
 
     def _note(self, start: int) -> None:
         known = self._fresh.get(_ALL)
@@ -135,6 +139,9 @@ class BroadcastTable(OperatorTable):
         self.clear()
         self.put_all(content)
 
+    def touch(self) -> None:
+        self._fresh.update(dict.fromkeys(self.data))
+
     def scan(self, groups: Container[int] | None = None) -> Iterator[Entry]:
         if groups is None or NO_GROUP in groups:
             yield from list(self.data.items())
@@ -155,10 +162,3 @@ class BroadcastTable(OperatorTable):
 def create_operator_table(kind: str) -> OperatorTable:
     assert kind in OPERATOR_KINDS
     return BroadcastTable() if kind == BROADCAST else OperatorListTable()
-
-
-def _elements(values: Iterable[Any]) -> list[Any]:
-    new = list(values)
-    if any(value is None for value in new):
-        raise StateError("None cannot be an element of a list state")
-    return new

@@ -60,6 +60,11 @@ def restricted(handle: FileHandle, part: Part) -> FileHandle | None:
     return {**plain, **shared, PART: {"groups": groups, "subtasks": sorted(left.subtasks)}}
 
 
+def without_part(handle: FileHandle) -> FileHandle:
+    """The handle of a file that stands for everything in it."""
+    return {name: value for name, value in handle.items() if name != PART}
+
+
 def shared_groups(one: range, other: range) -> range:
     """The key groups that two ranges have in common."""
     return range(max(one.start, other.start), min(one.stop, other.stop))

@@ -1,8 +1,8 @@
 """Where state lives while a job runs: a store per operator and subtask, a table per state.
 
 Typed states (`ValueState` and its kin) are written once over the tables' accessors; time-to-live wraps them. A state's
-kind decides how its table is laid out. Stores differ in how they keep values, lists and maps; timers and the state of
-subtasks are in memory for all of them.
+kind decides how its table is laid out. Stores differ in how they keep what belongs to keys; the state of subtasks is in memory
+for all of them.
 """
 
 from __future__ import annotations
@@ -65,13 +65,19 @@ class Store(ABC):
         self._kinds: dict[str, str] = {}
 
     @abstractmethod
-    def _create_values(self, name: str) -> ValueTable: ...
+    def _create_values(self, name: str, kind: str) -> ValueTable: ...
 
     @abstractmethod
-    def _create_lists(self, name: str) -> ListTable: ...
+    def _create_lists(self, name: str, kind: str) -> ListTable: ...
 
     @abstractmethod
-    def _create_maps(self, name: str) -> MapTable: ...
+    def _create_maps(self, name: str, kind: str) -> MapTable: ...
+
+    def _create_timers(self, name: str) -> TimerTable:
+        return TimerTable(self.key_groups)
+
+    def _create_windows(self, name: str, kind: str) -> WindowTable:
+        return WindowTable(lambda: self._create_values(name, kind))
 
     def table(self, name: str, kind: str) -> Table:
         """The table of that name, made when it is new. Its class follows from the kind.
@@ -133,16 +139,16 @@ class Store(ABC):
 
     def _create(self, name: str, kind: str) -> Table:
         if kind.endswith(WINDOWS):
-            return WindowTable(lambda: self._create_values(name))
+            return self._create_windows(name, kind)
         layout = kind.removesuffix(TTL)
         if layout in ("value", "reducing", "aggregating"):
-            return self._create_values(name)
+            return self._create_values(name, kind)
         if layout == "list":
-            return self._create_lists(name)
+            return self._create_lists(name, kind)
         if layout == "map":
-            return self._create_maps(name)
+            return self._create_maps(name, kind)
         if kind == "timers":
-            return TimerTable(self.key_groups)
+            return self._create_timers(name)
         if kind == "subtask":
             return SubtaskTable()
         if kind in OPERATOR_KINDS:
@@ -157,6 +163,11 @@ class Store(ABC):
     def load(self, name: str, kind: str, keys: list[Any], values: list[Any], deleted: list[Any]) -> None:
         """Take part of a restored checkpoint."""
         self.table(name, kind).load(keys, values, deleted)
+
+    def touch(self) -> None:
+        """Count everything as changed: the files that it was restored from are not those to go on with."""
+        for table in self._tables.values():
+            table.touch()
 
     def completed(self, checkpoint: int) -> None:
         for table in self._tables.values():

@@ -53,6 +53,9 @@ class SubtaskTable(Table):
         data = self._data
         return [(name, data[name]) for name in changed if name in data], [name for name in changed if name not in data]
 
+    def touch(self) -> None:
+        self._changes.fresh.update(dict.fromkeys(self._data))
+
     def completed(self, checkpoint: int) -> None:
         self._changes.completed(checkpoint)
 

@@ -14,6 +14,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+from firesteel.errors import StateError
+
 Entry = tuple[Any, Any]
 
 
@@ -31,6 +33,9 @@ class Table(ABC):
 
     grouped: ClassVar[bool] = True
     """Keys have key groups. If not, everything belongs to NO_GROUP."""
+
+    windowed: ClassVar[bool] = False
+    """All keys are namespaced: a key comes first in them."""
 
     @abstractmethod
     def scan(self, groups: Container[int] | None = None) -> Iterator[Entry]:
@@ -53,6 +58,10 @@ class Table(ABC):
         change (layouts.py), and the keys of which nothing is left."""
 
     @abstractmethod
+    def touch(self) -> None:
+        """Count everything as changed: the next delta is put on nothing."""
+
+    @abstractmethod
     def completed(self, checkpoint: int) -> None:
         """That checkpoint is the base of the deltas to come."""
 
@@ -63,6 +72,10 @@ class Table(ABC):
 
 Accessors = tuple[Callable[[], Any], Callable[[Any], None], Callable[[], None]]
 """Read, write and delete the current key's value; writing None deletes it."""
+
+
+Begin = Callable[[Any], Any]
+GoOn = Callable[[Any, Any], Any]
 
 
 class ValueTable(Table):
@@ -95,6 +108,31 @@ class ValueTable(Table):
             return result
 
         return step
+
+    def combine(self, keys: list[Any], values: Iterator[Any], begin: Begin | None, go_on: GoOn) -> int:
+        """Combine records into the values of their keys. Says how many: it stops before a record of None.
+
+        :param begin: makes a value of a key's first record. None: the record is the value.
+        :param go_on: makes another value of a value and a record; None deletes it.
+        """
+        current = _Current()
+        read, write, _ = self.bind(current)
+        for count, (key, record) in enumerate(zip(keys, values, strict=True)):
+            if record is None:
+                return count
+            current.key = key
+            before = read()
+            if before is not None:
+                write(go_on(before, record))
+            else:
+                write(record if begin is None else begin(record))
+        return len(keys)
+
+
+class _Current:
+    """The key that is being combined."""
+
+    key: Any = None
 
 
 class MapAccessors(NamedTuple):
@@ -138,3 +176,16 @@ class ListTable(Table):
 
     @abstractmethod
     def bind(self, current: CurrentKey) -> ListAccessors: ...
+
+
+def elements_of(values: Iterable[Any]) -> list[Any]:
+    """A list of its own, so that the giver's changes to theirs do not go unnoticed."""
+    new = list(values)
+    for value in new:
+        if value is None:
+            raise no_none()
+    return new
+
+
+def no_none() -> StateError:
+    return StateError("None cannot be an element of a list state")

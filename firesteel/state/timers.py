@@ -1,4 +1,5 @@
-"""Timers: which key is due at which time. In memory whatever the store, and checkpointed like any other state.
+"""Timers: which key is due at which time. Those that are due soon are in memory whatever the store; checkpointed like any
+other state.
 
 Timers of one timestamp are one dict, and a heap orders the timestamps, so a window that ends for 100,000 keys costs the
 heap one entry. Timestamps whose timers were all deleted stay in the heap until it is mostly made of them.
@@ -158,6 +159,11 @@ class TimerTable(Table):
         for (key, timestamp), registered in latest(self._changes.barrier(checkpoint)).items():
             changed[key][not registered].append(timestamp)
         return [(key, (tuple(new), tuple(gone))) for key, (new, gone) in changed.items()], []
+
+    def touch(self) -> None:
+        for timestamp, keys in self._due.items():
+            keys.update(dict.fromkeys(keys, True))
+            self._touched.add(timestamp)
 
     def completed(self, checkpoint: int) -> None:
         self._changes.completed(checkpoint)

@@ -19,6 +19,8 @@ class WindowTable(ValueTable):
     :param create: makes the table of a window.
     """
 
+    windowed = True
+
     def __init__(self, create: Callable[[], ValueTable]) -> None:
         self._create = create
         self._panes: dict[Any, ValueTable] = {}  # by window
@@ -100,6 +102,10 @@ class WindowTable(ValueTable):
             if not changed and not gone:
                 self._drop_if_empty(window)
         return puts, deleted
+
+    def touch(self) -> None:
+        for pane in self._panes.values():
+            pane.touch()
 
     def completed(self, checkpoint: int) -> None:
         for pane in self._panes.values():

@@ -67,6 +67,7 @@ class LocalEngine:
             parameters=dict(deployment.parameters),
             checkpointing=deployment.checkpointing,
             max_state_size=deployment.max_state_size,
+            rocksdb=deployment.rocksdb,
             now=self._now,
         )
 

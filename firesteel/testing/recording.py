@@ -8,6 +8,7 @@ from firesteel.errors import SerializationError
 from firesteel.graph.plan import PlannedOperator
 from firesteel.runtime.assembly import Assembly
 from firesteel.runtime.flow import Emitter, Times, Values
+from firesteel.state.native import NativeState
 from firesteel.state.store import Store
 from firesteel.testing.watching import Held, MutationError, WatchedStore, is_atomic
 
@@ -18,7 +19,7 @@ FUNCTION = "function"
 class WatchedAssembly(Assembly):
     """A slot whose state is watched."""
 
-    def _create_store(self, operator: PlannedOperator) -> Store:
+    def _create_store(self, operator: PlannedOperator, native: NativeState | None) -> Store:
         return WatchedStore(self._key_groups(operator), str(operator))
 
     def check_state(self, *, everything: bool) -> None:

@@ -147,26 +147,23 @@ class WatchedStore(HashMapStore):
         for watch in self.watches:
             watch.check(everything=everything)
 
-    def _create(self, name: str, kind: str) -> Any:
-        self._kind = kind  # for the methods below, which `_create` calls
-        return super()._create(name, kind)
-
-    def _watch(self, name: str) -> Watch:
-        kind = self._kinds.get(name, self._kind)  # known already if it is about one more window
+    def _watch(self, name: str, kind: str) -> Watch:
         self.watches.append(Watch(self._owner, name, kind))
         return self.watches[-1]
 
-    def _create_values(self, name: str) -> ValueTable:
-        return _WatchedValues(self.key_groups, self._watch(name))
+    def _create_values(self, name: str, kind: str) -> ValueTable:
+        return _WatchedValues(self.key_groups, self._watch(name, kind))
 
-    def _create_lists(self, name: str) -> ListTable:
-        return _WatchedLists(self.key_groups, self._watch(name))
+    def _create_lists(self, name: str, kind: str) -> ListTable:
+        return _WatchedLists(self.key_groups, self._watch(name, kind))
 
-    def _create_maps(self, name: str) -> MapTable:
-        return _WatchedMaps(self.key_groups, self._watch(name))
+    def _create_maps(self, name: str, kind: str) -> MapTable:
+        return _WatchedMaps(self.key_groups, self._watch(name, kind))
 
 
 class _WatchedValues(HashMapValueTable):
+    combine = ValueTable.combine  # by accessors, which are watched
+
     def __init__(self, key_groups: KeyGroups, watch: Watch) -> None:
         super().__init__(key_groups)
         self._watch = watch

@@ -25,6 +25,8 @@ ELSEWHERE = {
     "kafka-after-flush",
     "kafka-before-first-commit",
     "kafka-after-commits",
+    "rocksdb-written",  # these in tests/spark/test_rocksdb_on_spark.py
+    "slot-mid-upload",
     "jdbc-before-batch-commit",  # and these with database servers, in tests/connectors/test_jdbc_killed.py
     "jdbc-after-batch-commit",
     "jdbc-rows-written",

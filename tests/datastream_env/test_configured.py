@@ -75,7 +75,7 @@ def test_parameters_are_set_one_by_one(tmp_path):
         ("parallelism:\n  default: many\n", r"firesteel.yaml, line 2: parallelism.default cannot be 'many'"),
         ("parallelism.default: 0\n", r"firesteel.yaml, line 1: parallelism must be .* at least 1"),
         ("a: 1\nexecution.checkpointing.intervall: 1 s\n", r"line 1: unknown setting 'a'"),
-        ("state.backend: rocksdb\n", r"line 1: .*RocksDB.* not supported"),
+        ("state.backend: papyrus\n", r"line 1: .*known are hashmap, rocksdb"),
         ("pipeline.global-job-parameters: x\n", r"line 1: .*not of the form key:value"),
         ("restart-strategy: hope\n", r"line 1: restart-strategy.type cannot be 'hope': known are none, fixed-delay"),
         ("execution.checkpointing.interval: 10 parsecs\n", r"line 1: .*There is no unit 'parsecs'"),

@@ -46,9 +46,18 @@ def test_the_hash_map_leaves_the_checkpoint_directory_alone(env):
     assert env.get_checkpoint_config().get_checkpoint_storage_dir() == "/tmp/c"
 
 
+def test_rocksdb_is_chosen_under_its_old_name_with_a_place_for_checkpoints(env):
+    env.set_state_backend(RocksDBStateBackend("file:///tmp/c", True))
+    assert env.get_checkpoint_config().get_checkpoint_storage_dir() == "file:///tmp/c"
+    assert env.settings("job").rocksdb is not None
+    env.set_state_backend(HashMapStateBackend())
+    assert env.settings("job").rocksdb is None
+
+
 @pytest.mark.parametrize("backend", [RocksDBStateBackend("file:///tmp/c", True), EmbeddedRocksDBStateBackend()])
-def test_rocksdb_is_refused_for_now_and_nothing_else_changes(env, backend):
-    with pytest.raises(ConfigurationError, match=r"not supported in this version.*HashMapStateBackend"):
+def test_rocksdb_that_is_not_installed_is_refused_with_the_command_that_installs_it(env, backend, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match=r"pip install firesteel\[rocksdb\]"):
         env.set_state_backend(backend)
     assert env.get_checkpoint_config().get_checkpoint_storage_dir() is None
 

@@ -14,7 +14,7 @@ from firesteel.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from firesteel.errors import ConfigurationError, StateError, TypeMismatchError
+from firesteel.errors import StateError, TypeMismatchError
 from firesteel.testing import FunctionHarness, MutationError, run_locally
 
 
@@ -210,10 +210,3 @@ def test_batch_mode_emits_every_update() -> None:
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     summed = env.from_collection([1, 2]).key_by(one_key).reduce(lambda one, other: one + other)
     assert run_locally(env, summed) == [1, 3]
-
-
-def test_rocksdb_is_refused_under_its_old_name_too() -> None:
-    from firesteel.datastream.state_backend import RocksDBStateBackend
-
-    with pytest.raises(ConfigurationError, match="HashMapStateBackend"):
-        environment().set_state_backend(RocksDBStateBackend("file:///tmp/checkpoints", True))

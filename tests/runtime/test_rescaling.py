@@ -6,19 +6,25 @@ import contextlib
 import random
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import cycle
 from typing import Any
 from unittest import mock
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from firesteel.common import RestartStrategies
 from firesteel.common.storage import local
+from firesteel.coordinator.engine import Deployment
 from firesteel.coordinator.lineage import JobDirectory
 from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.graph.settings import RocksDBSettings
 from firesteel.runtime.compacting import Compactor
 from firesteel.state.compaction import compact
 from firesteel.testing import GraphHarness
+from firesteel.testing.engine import LocalEngine
 from firesteel.testing.snapshots import temporary_directory
 from tests.support.rescaled_program import EPOCH_MS, OPERATORS, Hoard, Record, describe
 
@@ -67,6 +73,19 @@ def injected(faults: Faults) -> Iterator[None]:
         mock.patch.object(local, "write_durable", faults.write),
         mock.patch.object(Compactor, "shortened", lambda self, chain: faults.shortened(self, chain)),
     ):
+        yield
+
+
+@contextlib.contextmanager
+def keeping_state(in_rocksdb: bool, directory: str) -> Iterator[None]:
+    """Harnesses have state in memory; their slots can have it elsewhere."""
+    deploy = LocalEngine.deploy
+    rocksdb = RocksDBSettings(local_directories=(f"{directory}/local",)) if in_rocksdb else None
+
+    def deployed(self: LocalEngine, deployment: Deployment, listener: Any) -> None:
+        deploy(self, replace(deployment, rocksdb=rocksdb), listener)
+
+    with mock.patch.object(LocalEngine, "deploy", deployed):
         yield
 
 
@@ -121,7 +140,23 @@ phases = st.lists(
 @settings(max_examples=15, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(seed=st.integers(0, 1000), phases=phases)
 def test_any_changes_of_parallelism_leave_no_trace_in_what_a_program_gives_out(seed: int, phases: list[Any]) -> None:
-    program = script(seed)
+    check_phases(seed, phases, [False])
+
+
+@pytest.mark.parametrize("in_rocksdb", [[True], [True, False], [False, True, True]])
+@settings(max_examples=3, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(seed=st.integers(0, 1000), phases=phases)
+def test_nor_do_they_when_state_is_in_rocksdb_or_moves_there_and_back(
+    in_rocksdb: list[bool], seed: int, phases: list[Any]
+) -> None:
+    check_phases(seed, phases, in_rocksdb)
+
+
+def check_phases(seed: int, phases: list[Any], in_rocksdb: list[bool]) -> None:
+    """
+    :param in_rocksdb: whether state is there in the first phase, the second, and so on in turns.
+    """
+    stores, program = cycle(in_rocksdb), script(seed)
     expected = uninterrupted(program)
     assert all(expected.values())
     found: dict[str, list[Any]] = {name: [] for name in OPERATORS}
@@ -132,7 +167,7 @@ def test_any_changes_of_parallelism_leave_no_trace_in_what_a_program_gives_out(s
             parallelisms = [new or old for new, old in zip(changed, parallelisms, strict=True)]
             epoch = next_epoch(directory)
             harness, streams = start(program, parallelisms, epoch, directory)
-            with harness:
+            with harness, keeping_state(next(stores), directory):
                 for _ in range(1 + seed % 2):  # some are lost again before their first checkpoint
                     harness.fail()  # starts them
                 check_hoard(harness, program, epoch)

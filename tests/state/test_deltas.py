@@ -296,12 +296,12 @@ def _no_syncing() -> Iterator[None]:
 @settings(max_examples=200)
 @given(data=st.data())
 def test_every_chain_gives_the_state_at_its_barrier(
-    create: Callable[[], Store], model: type[Model], data: st.DataObject
+    create_with_deltas: Callable[[], Store], model: type[Model], data: st.DataObject
 ) -> None:
     step = st.one_of(model.operations, JOB)
     steps = data.draw(st.one_of(st.lists(step, max_size=8), st.lists(step, min_size=15, max_size=40)), "steps")
     with tempfile.TemporaryDirectory() as directory:
-        job = Job(create, model, directory)
+        job = Job(create_with_deltas, model, directory)
         for name, *arguments in steps:
             if name in ("barrier", "completed", "compacted", "restart"):
                 getattr(job, name)(*arguments)

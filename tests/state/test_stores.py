@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from firesteel.errors import RestoreError, StateError
-from firesteel.state.hashmap import HashMapValueTable
 from firesteel.state.store import NO_GROUP, Store, ValueTable
 
 Create = Callable[[], Store]
@@ -118,8 +117,8 @@ def test_an_equal_value_of_a_subtask_is_no_change(create: Create) -> None:
     assert table.barrier(3) == ([], ["watermark"])
 
 
-def test_one_changed_entry_of_a_large_map_is_one_entry_of_the_delta(create: Create) -> None:
-    table = create().map_table("t")
+def test_one_changed_entry_of_a_large_map_is_one_entry_of_the_delta(create_with_deltas: Create) -> None:
+    table = create_with_deltas().map_table("t")
     states = table.bind(Current())
     states.put_all(dict.fromkeys(range(1000), 0))
     table.barrier(1)
@@ -132,8 +131,8 @@ def test_one_changed_entry_of_a_large_map_is_one_entry_of_the_delta(create: Crea
     assert table.barrier(3) == ([], ["k"])
 
 
-def test_a_delta_of_a_long_list_is_what_was_added(create: Create) -> None:
-    table = create().list_table("t")
+def test_a_delta_of_a_long_list_is_what_was_added(create_with_deltas: Create) -> None:
+    table = create_with_deltas().list_table("t")
     states = table.bind(Current())
     states.add_all(range(1000))
     table.barrier(1)
@@ -223,12 +222,39 @@ def test_without_checkpoints_nothing_is_remembered_about_what_is_gone(create: Cr
     assert all(len(table) == 5 and table.barrier(1) == ([], []) for _, _, table in store.tables())
 
 
-@pytest.mark.parametrize("fold", [ValueTable.fold, HashMapValueTable.fold])
-def test_folding_records_into_values(create: Create, fold: Any) -> None:
+@pytest.mark.parametrize("general", [True, False])
+def test_folding_records_into_values(create: Create, general: bool) -> None:
     table, current = create().value_table("t"), Current()
+    fold = ValueTable.fold if general else type(table).fold
     step = fold(table, current, lambda record: record[0], lambda before, record: (before[0], before[1] + record[1]))
     assert [step(("k", 1)), step(("j", 2)), step(("k", 3))] == [("k", 1), ("j", 2), ("k", 4)]
     table.barrier(1)
     assert (step(("j", 5)), current.key) == (("j", 7), "j")
     table.delete("j")
     assert [step(("j", 1)), table.get("j")] == [("j", 1)] * 2
+
+
+@pytest.mark.parametrize("general", [True, False])
+def test_combining_records_with_values(create: Create, general: bool) -> None:
+    def go_on(before: int, record: int) -> int | None:
+        return before + record or None
+
+    table = create().value_table("t")
+    combine = ValueTable.combine if general else type(table).combine
+    assert combine(table, ["k", "j", "k"], iter([1, 2, 3]), None, go_on) == 3
+    table.barrier(1)
+    assert combine(table, ["j", "k", "i"], iter([5, -4, 9]), None, go_on) == 3
+    assert dict(table.scan()) == {"j": 7, "i": 9}  # a value of None is none
+    assert combine(table, ["k", "i", "i", "j"], iter([8, 1, None, 1]), lambda record: record * 10, go_on) == 2
+    assert dict(table.scan()) == {"j": 7, "i": 10, "k": 80}  # it stops before a record of None
+    table.barrier(2)
+    assert dict(table.scan()) == {"j": 7, "i": 10, "k": 80}
+
+
+@pytest.mark.parametrize("general", [True, False])
+def test_the_record_that_cannot_be_combined_is_the_last_one_taken(create: Create, general: bool) -> None:
+    table, records = create().value_table("t"), iter([1, 2, "three", 4])
+    combine = ValueTable.combine if general else type(table).combine
+    with pytest.raises(TypeError):
+        combine(table, ["k"] * 4, records, None, lambda before, record: before + record)
+    assert next(records) == 4

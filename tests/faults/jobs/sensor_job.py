@@ -13,12 +13,15 @@ import sys
 import threading
 from dataclasses import replace
 
-from firesteel.common import Configuration, Encoder, RestartStrategies
+from firesteel.common import Configuration, Encoder, RestartStrategies, Time, WatermarkStrategy
 from firesteel.common.storage import local
 from firesteel.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from firesteel.datastream.connectors.file_system import FileSink
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
+from firesteel.datastream.window import TumblingEventTimeWindows
 from firesteel.errors import FiresteelError
+
+WINDOW = 1000  # of numbers, which are their own timestamps
 
 
 class CountAndSum(KeyedProcessFunction):
@@ -62,6 +65,7 @@ def arguments(given=None):
     parser.add_argument("--uid", default="sums")
     parser.add_argument("--die-while-writing", action="store_true")
     parser.add_argument("--cancel-on-stdin", action="store_true")
+    parser.add_argument("--windows", choices=["plain", "combined"], help="also sums of windows, to a sink of their own")
     parser.add_argument("--savepoints", help="where they go that are asked for on standard input")
     parser.add_argument("--start-from")
     parser.add_argument("--claim", action="store_true")
@@ -89,6 +93,14 @@ def program(args):
     numbers.sink_to(sink("numbers"))
     sums = numbers.key_by(lambda number: number % keys).process(CountAndSum(args.die_while_writing)).uid(args.uid)
     sums.sink_to(sink("sums"))
+    if args.windows:
+        in_order = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, _: number)
+        timed = numbers.assign_timestamps_and_watermarks(in_order).key_by(lambda number: number % keys)
+        windows = timed.window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW)))
+        windows.pre_combine(args.windows == "combined").reduce(
+            lambda a, b: a + b,
+            lambda key, window, totals: [f"{key},{window.start},{total}" for total in totals],
+        ).uid("windows").sink_to(sink("windows"))
     return env
 
 
