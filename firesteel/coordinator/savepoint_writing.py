@@ -98,10 +98,11 @@ class DraftSavepoint:
             if self._failures:
                 slot, why = next(iter(self._failures.items()))
                 raise SavepointError(f"slot {slot} could not write its state: {why}")
+            if self._handles.keys() >= self._slots:
+                return
             if self._abandoned:
                 raise SavepointError("the slots that were writing it have ended")
-            if not self._handles.keys() >= self._slots:
-                raise SavepointError(f"no slot has got any further with it for {self._patience_s:g} s")
+            raise SavepointError(f"no slot has got any further with it for {self._patience_s:g} s")
 
     def state(self) -> list[list[FileHandle]]:
         """For each slot its file."""
