@@ -12,11 +12,13 @@ from firesteel.state import files
 from tests.cli.conftest import Command
 from tests.rest.conftest import Launch
 from tests.rest.conftest import run as run
+from tests.support.running import wait_until
 
 
 @pytest.fixture
 def savepoint(command: Command, run: Launch) -> str:
-    run()
+    job = run()
+    wait_until(lambda: job.progress.records["totals"] > 10, "some state")
     out = command("stop", "-p", "s", "job")[1]
     return next(line for line in out.splitlines() if "Path: " in line).partition("Path: ")[2]
 
@@ -50,8 +52,6 @@ def test_json_says_all_there_is_to_say(command: Command, savepoint: str) -> None
 
 
 def test_keys_that_may_be_counted_twice_are_counted_at_most(command: Command, run: Launch, tmp_path: Path) -> None:
-    from tests.support.running import wait_until
-
     job = run()
     newest = wait_until(lambda: len(list((tmp_path / "c").glob("*/inc-1/state/*"))) > 4 and job.job.history, "deltas")
     command("cancel", "job")

@@ -173,9 +173,10 @@ def test_ctrl_c_before_there_is_a_job_ends_the_program_too(terminal: Terminal) -
     log = wait_until(
         lambda: next((one for one in logs.glob("*.log") if "begun" in one.read_text()), None), "the program"
     )
+    assert waiting.stderr is not None and "waiting for slow.py to submit its job" in waiting.stderr.readline()
     os.killpg(waiting.pid, signal.SIGINT)  # as the terminal does, to everybody who belongs to it
     _, said = waiting.communicate(timeout=60)
-    assert waiting.returncode == 130 and "waiting for slow.py to submit its job" in said
+    assert waiting.returncode == 130 and "interrupted before there was a job" in said
     pid = int(re.findall(r"process (\d+)", said)[0])
     wait_until(lambda: "KeyboardInterrupt" in log.read_text() or "interrupted" in log.read_text(), "its end")
     wait_until(lambda: not Path(f"/proc/{pid}").exists(), "its end")
