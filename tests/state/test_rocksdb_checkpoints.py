@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import TinyCache
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_deltas import Broadcasts, Lists, Maps, Model, OfSubtask, Timers, Values
@@ -23,6 +22,7 @@ from firesteel.state.files import NO_GROUP, StateFileWriter
 from firesteel.state.hashmap import HashMapStore
 from firesteel.state.rocksdb.state import RocksDBState
 from firesteel.state.store import Store
+from tests.support.tiny_cache import TinyCache
 
 Chain = list[dict[str, Any]]
 

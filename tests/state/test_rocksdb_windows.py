@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import TinyCache
 
 from firesteel.common.storage import LocalStorage
 from firesteel.datastream.window import CountWindow, GlobalWindow, TimeWindow
@@ -20,6 +19,7 @@ from firesteel.state.chains import deltas
 from firesteel.state.hashmap import HashMapStore
 from firesteel.state.rocksdb.state import RocksDBState
 from firesteel.state.store import WindowTable
+from tests.support.tiny_cache import TinyCache
 
 
 @dataclass(frozen=True)
