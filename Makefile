@@ -60,7 +60,7 @@ unit: $(VENV)/.dev $(VENV)/flink servers
 chaos: $(VENV)/.dev
 	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) --faults $(FAULTS)
 
-bench: $(VENV)/.bench
+bench: $(VENV)/.bench build/kafka
 	@$(BIN)/python -m bench
 
 clean:

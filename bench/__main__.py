@@ -35,6 +35,9 @@ def main() -> int:
     except ProgramError as error:
         print(f"\n{error}", file=sys.stderr)
         return 1
+    finally:
+        for part in parts:
+            part.close()
     figures = [figure for part in parts for figure in part.figures()]
     save(figures, ROOT / "build" / "bench.json")
     print(f"\n{table(figures)}\n")

@@ -35,6 +35,9 @@ class Size:
     changed_keys: int = 20_000  # in a second
     changes: int = 8_000_000  # records at full rate
     changes_s: int = 30  # of records at half of that rate
+    kafka_repetitions: int = 2
+    kafka_records: tuple[tuple[int, int], ...] = ((100, 800_000), (1000, 300_000))  # how large, how many
+    kafka_quix: int = 200_000  # how many for Quix Streams
     large_keys: int = 10_000_000  # more than a slot's cache has room for
     large_changes: int = 400_000
 
@@ -58,6 +61,9 @@ QUICK = Size(
     changed_keys=2_000,
     changes=400_000,
     changes_s=8,
+    kafka_repetitions=1,
+    kafka_records=((100, 60_000), (1000, 40_000)),
+    kafka_quix=20_000,
     large_keys=500_000,
     large_changes=50_000,
 )
@@ -74,6 +80,9 @@ class Part(ABC):
 
     def prepare(self) -> None:  # noqa: B027  an optional hook
         """Before the first repetition: make data, check what needs no repetition."""
+
+    def close(self) -> None:  # noqa: B027  an optional hook
+        """After the last repetition, or the first failure."""
 
     @abstractmethod
     def repeat(self, repetition: int) -> None: ...

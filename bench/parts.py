@@ -8,6 +8,7 @@ from typing import Any
 
 from bench.backend_part import Backends
 from bench.figures import Figure, percentile
+from bench.kafka_part import Kafka
 from bench.part import Part
 from bench.programs import ProgramError, run
 from bench.window_part import Windows
@@ -270,4 +271,4 @@ class Soak(Part):
         )
 
 
-PARTS: Sequence[type[Part]] = (Throughput, States, Epochs, Latency, Checkpoints, Soak, Windows, Backends)
+PARTS: Sequence[type[Part]] = (Throughput, States, Epochs, Latency, Checkpoints, Soak, Windows, Kafka, Backends)

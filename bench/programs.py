@@ -21,8 +21,11 @@ class ProgramError(Exception):
     """A measured program failed, or its output was wrong."""
 
 
-def run(module: str, *arguments: object) -> dict[str, Any]:
-    """Run `python -m module` and return the JSON of its last line. Its temporary files go when it ends."""
+def run(module: str, *arguments: object, python: str = sys.executable) -> dict[str, Any]:
+    """Run `python -m module` and return the JSON of its last line. Its temporary files go when it ends.
+
+    :param python: another one, for programs that need packages which do not go with Firesteel's.
+    """
     LOGS.mkdir(parents=True, exist_ok=True)
     words = [module, *map(str, arguments)]
     log = LOGS / (module.replace("bench.", "") + ".log")
@@ -35,7 +38,7 @@ def run(module: str, *arguments: object) -> dict[str, Any]:
         environ = {**os.environ, "TMPDIR": directory}
         environ.update(find_java().launch_environment(environ, Path(directory)))  # the same Java for all of them
         done = subprocess.run(
-            [sys.executable, "-m", *words], cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=errors, text=True
+            [python, "-m", *words], cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=errors, text=True
         )
     print(f"({time.monotonic() - started:.0f} s)", file=sys.stderr)
     if done.returncode:

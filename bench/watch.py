@@ -17,16 +17,20 @@ CHECKPOINT_MS = 1000
 
 
 def environment(
-    progress: bool = False, checkpoints: bool = True, directory: str | None = None, backend: str = "hashmap"
+    progress: bool = False,
+    checkpoints: bool = True,
+    directory: str | None = None,
+    every_ms: int = CHECKPOINT_MS,
+    backend: str = "hashmap",
 ) -> StreamExecutionEnvironment:
-    """Two slots and a checkpoint every second; a failure ends the job, so that no figure hides a restart."""
+    """Two slots and a checkpoint every second, if nothing else is asked for. A failure ends the job: no figure hides one."""
     configuration = Configuration().set_string("restart-strategy.type", "none")
     configuration.set_string("firesteel.progress", str(progress).lower())
     configuration.set_string("state.backend.type", backend)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(PARALLELISM)
     if checkpoints:
-        env.enable_checkpointing(CHECKPOINT_MS)
+        env.enable_checkpointing(every_ms)
         env.get_checkpoint_config().set_checkpoint_storage_dir(directory or tempfile.mkdtemp())
     return env
 

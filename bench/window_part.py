@@ -1,4 +1,4 @@
-"""The `windows` part: sums of 10 s windows, plain and combined before the shuffle."""
+"""The `windows` part: sums of 10 s windows, plain and combined before the shuffle, and what others make of them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from bench.programs import run
 from bench.windows import PER_KEY, WINDOW_MS
 
 HOW = ("process", "plain", "combined")
+SLOWER = 4  # a part of the records and keys for what would take minutes
 
 
 class Windows(Part):
-    """Windows against a keyed function over the same stream, and against Spark's aggregation."""
+    """Windows against a keyed function over the same stream, and against those of bytewax and of Spark."""
 
     name = "windows"
 
@@ -28,12 +29,20 @@ class Windows(Part):
         self.keep("ratio", {how: rates[how]["per_s"] / rates["process"]["per_s"] for how in HOW})
         self.keep("gain", {"gain": rates["combined"]["per_s"] / rates["plain"]["per_s"]})
         self.keep("spark", run("bench.peers.spark_windows", size.states, size.events.keys))
+        bytewax = run("bench.peers.bytewax_windows", size.states, size.events.keys)
+        self.keep("no bytewax" if "missing" in bytewax else "bytewax", bytewax)
+        if repetition == 0:
+            few = (size.states // SLOWER, size.events.keys // SLOWER)
+            self.keep("pandas", run("bench.peers.spark_pandas_windows", *few))
 
     def figures(self) -> Iterator[Figure]:
         yield self.median("windows: keyed function, same stream", "process", "per_s", "records/s")
         yield self.median("windows: plain", "plain", "per_s", "records/s")
         yield self.median("windows: pre-combined", "combined", "per_s", "records/s")
+        if "bytewax" in self.answers:
+            yield self.median("windows: bytewax, not durable", "bytewax", "per_s", "records/s")
         yield self.median("windows: Spark SQL window()", "spark", "per_s", "records/s")
+        yield self.median("windows: Spark applyInPandasWithState", "pandas", "per_s", "records/s")
         plain, gain = self.samples("ratio", "plain"), self.samples("gain", "gain")
         yield Figure("windows: plain / keyed function", median(plain), "", 0.6, samples=plain)
         yield Figure("windows: pre-combined / plain", median(gain), "", 1.5, samples=gain)
@@ -43,5 +52,7 @@ class Windows(Part):
             f"Windows: {self.size.states:,} records, {self.size.events.keys:,} keys, sums of {WINDOW_MS // 1000} s tumbling "
             f"windows with about {PER_KEY} records of a key, a checkpoint every second; every sum compared with Arrow's. The "
             "keyed function has the same source and watermarks. Spark SQL aggregates in the JVM, where no Python touches a "
-            "record; micro-batches of a quarter of the records, the first one dropped. Other Python engines are not measured."
+            "record; micro-batches of a quarter of the records, the first one dropped. applyInPandasWithState, Spark's way in "
+            f"Python, has the same batches of 1/{SLOWER} of the records and keys, and runs once. bytewax runs in two processes "
+            "and keeps nothing durable."
         )

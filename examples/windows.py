@@ -1,20 +1,11 @@
-"""Windows by time and by count: counts of the last 10 s every 5 s, the largest of each three readings, percentiles."""
+"""Windows by time and by count: counts of the last 10 s every 5 s, the slowest of each three requests."""
 
 from firesteel.common import Duration, Time, WatermarkStrategy
-from firesteel.datastream import ProcessWindowFunction, StreamExecutionEnvironment
-from firesteel.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
+from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.datastream.window import SlidingEventTimeWindows
 
 # user, milliseconds the request took, second it was made in: not quite in order
 REQUESTS = [("ann", 20, 1), ("bob", 80, 3), ("ann", 10, 8), ("ann", 30, 4), ("bob", 60, 12), ("ann", 90, 65)]
-
-
-class Percentiles(ProcessWindowFunction):
-    """Needs all requests of the window at once, so they are kept until it fires."""
-
-    def process(self, key, context, requests):
-        took = sorted(took for _, took, _ in requests)
-        p75, p99 = (took[int(len(took) * percent / 100)] for percent in (75, 99))
-        yield f"{key} in minute {context.window().start // 60_000}: p75 {p75} ms, p99 {p99} ms"
 
 
 def main():
@@ -34,8 +25,6 @@ def main():
     ).print("counts")
 
     by_user.count_window(3).max_by(1).print("slowest of three")
-
-    by_user.window(TumblingEventTimeWindows.of(Time.minutes(1))).process(Percentiles()).print("percentiles")
     env.execute("windows")
 
 

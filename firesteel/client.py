@@ -22,16 +22,17 @@ from firesteel.coordinator.driver_lock import DriverLock
 from firesteel.coordinator.job import Job
 from firesteel.coordinator.lineage import JobDirectory
 from firesteel.coordinator.progress import Progress
+from firesteel.coordinator.savepoint import dispose
+from firesteel.coordinator.savepoint_requests import Ending
 from firesteel.coordinator.starting import check_start
 from firesteel.datastream.collecting import END
 from firesteel.engine.dataframes import check_frame, check_schema, open_results
 from firesteel.engine.spark_engine import SparkEngine
-from firesteel.errors import FiresteelError
 from firesteel.graph.nodes import Read, ToFrame, Write
 from firesteel.graph.plan import JobPlan, PlannedOperator
 from firesteel.graph.settings import JobSettings
 
-__all__ = ["RunningJob", "check_frame", "check_schema", "launch", "open_results"]
+__all__ = ["RunningJob", "check_frame", "check_schema", "dispose", "launch", "open_results"]
 
 
 def launch(plan: JobPlan, settings: JobSettings, progress: Progress | None = None) -> RunningJob:
@@ -56,7 +57,7 @@ class RunningJob(JobClient):
             existing = JobDirectory.find(where, settings.name)
             if existing is not None and not settings.start.take_over:
                 lock.acquire(existing)  # first of all, so that a second driver is told at once
-            check_start(plan, settings)
+            plan = check_start(plan, settings)
             self._engine = SparkEngine(plan, settings)  # it refuses what cannot run before anything is written
             opened.callback(self._engine.close)
             memory = _memory(settings)
@@ -116,10 +117,29 @@ class RunningJob(JobClient):
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        return _unsupported()
+        return self._ended_with(savepoint_directory, Ending.DRAIN if advance_to_end_of_event_time else Ending.SUSPEND)
+
+    def cancel_with_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        return self._ended_with(savepoint_directory, Ending.CANCEL)
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        return _unsupported()
+        return self.job.savepoints.ask(savepoint_directory)
+
+    def _ended_with(self, directory: str | None, ending: Ending) -> CompletableFuture[str]:
+        """A savepoint's path, once the job has ended with it and is free to be started again."""
+        taken, done = self.job.savepoints.ask(directory, ending), CompletableFuture[str]()
+
+        def wait() -> None:
+            try:
+                path = taken.result()
+            except BaseException as error:  # noqa: BLE001  whoever waits has to know
+                done.set_exception(error)
+            else:
+                self._thread.join()
+                done.set_result(path)
+
+        threading.Thread(target=wait, name="stop", daemon=True).start()
+        return done
 
 
 def _memory(settings: JobSettings) -> MemoryStorage | None:
@@ -150,12 +170,6 @@ def prepared(plan: JobPlan, directory: str, lasting: bool, engine: SparkEngine) 
     plan = JobPlan(operators)
     engine.use(plan)
     return plan
-
-
-def _unsupported() -> CompletableFuture[str]:
-    future: CompletableFuture[str] = CompletableFuture()
-    future.set_exception(FiresteelError("savepoints are not supported in this version"))
-    return future
 
 
 def _print(stream: str, text: str) -> None:

@@ -102,6 +102,10 @@ class CheckpointError(FiresteelError):
     """A checkpoint that cannot be written."""
 
 
+class SavepointError(FiresteelError):
+    """A savepoint that was not taken. The message says why; the job goes on."""
+
+
 class RestoreError(FiresteelError):
     """A checkpoint that cannot be read: of another job, of a newer format, missing or damaged files."""
 

@@ -15,16 +15,15 @@ from bench.windows import WINDOW_MS, Readings, line
 from bench.workloads import OUT_OF_ORDER_MS, digest
 
 
-def run(readings):
-    out = tempfile.mkdtemp()
-    source = session().readStream.schema("id string, number long, ts long").option("maxFilesPerTrigger", 2)
-    rows = source.parquet(str(readings.directory / "sliced")).withColumn("time", f.timestamp_millis("ts"))
-    windows = rows.withWatermark("time", f"{2 * OUT_OF_ORDER_MS} milliseconds").groupBy(
-        "id", f.window("time", f"{WINDOW_MS} milliseconds")
-    )
-    sums = windows.agg(f.sum("number").alias("total")).select(
-        "id", f.unix_millis("window.start").alias("start"), "total"
-    )
+def source(readings):
+    """The rows, with `time` as event time."""
+    stream = session().readStream.schema("id string, number long, ts long").option("maxFilesPerTrigger", 2)
+    rows = stream.parquet(str(readings.directory / "sliced")).withColumn("time", f.timestamp_millis("ts"))
+    return rows.withWatermark("time", f"{2 * OUT_OF_ORDER_MS} milliseconds")
+
+
+def finished(sums, readings, out):
+    """Run a query over those rows and check its sums."""
     writer = sums.writeStream.format("parquet").outputMode("append").option("checkpointLocation", tempfile.mkdtemp())
     query = writer.trigger(availableNow=True).start(out)
     query.awaitTermination()
@@ -34,6 +33,14 @@ def run(readings):
         sys.exit(f"wrong output: {found} instead of {readings.expected()}")
     warm = [p for p in query.recentProgress if p.numInputRows > 1][1:]
     return {"per_s": sum(p.numInputRows for p in warm) / sum(p.durationMs["triggerExecution"] for p in warm) * 1000}
+
+
+def run(readings):
+    windows = source(readings).groupBy("id", f.window("time", f"{WINDOW_MS} milliseconds"))
+    sums = windows.agg(f.sum("number").alias("total")).select(
+        "id", f.unix_millis("window.start").alias("start"), "total"
+    )
+    return finished(sums, readings, tempfile.mkdtemp())
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from firesteel.common.durations import DurationLike, parse_duration_ms
 
 __all__ = ["ExecutionConfig"]
 
-_MAX_KEY_GROUPS = 1 << 15
+MAX_KEY_GROUPS = 1 << 15
 
 
 class ExecutionConfig:
@@ -48,8 +48,8 @@ class ExecutionConfig:
 
     def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
         """Fix the number of key groups. It cannot change as long as state made with it is to be read."""
-        if not 1 <= max_parallelism <= _MAX_KEY_GROUPS:
-            raise ValueError(f"max_parallelism must be between 1 and {_MAX_KEY_GROUPS}, not {max_parallelism}")
+        if not 1 <= max_parallelism <= MAX_KEY_GROUPS:
+            raise ValueError(f"max_parallelism must be between 1 and {MAX_KEY_GROUPS}, not {max_parallelism}")
         self._max_parallelism = max_parallelism
         return self
 

@@ -41,6 +41,12 @@ class JobClient(ABC):
         """Write a savepoint and let the job run on. Completes with the savepoint's path."""
 
     @abstractmethod
+    def cancel_with_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Cancel the job at a savepoint. Completes with the savepoint's path when the job has ended. Nothing is processed
+        after the savepoint; if it cannot be written, the job goes on. Flink 1.x's name: `stop_with_savepoint` is the newer
+        way."""
+
+    @abstractmethod
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]: ...
 
     @abstractmethod

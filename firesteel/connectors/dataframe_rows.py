@@ -22,7 +22,9 @@ Convert = Callable[[Any], Any]
 
 
 class DataFrameFormat(ParquetColumnarRowInputFormat):
-    """Parquet files that Spark wrote, as `Row`s with the names of their columns."""
+    """Parquet files that Spark wrote into the job's directory, as `Row`s with the names of their columns."""
+
+    kept = True
 
     def open(self, path: str, size: int) -> FileReader:
         return _RowReader(path, size, self.batch_size)

@@ -144,6 +144,8 @@ class FileEnumerator(SplitEnumerator):
                 raise self._refuse(f"{path!r} was left in the middle, and this format reads a file only as a whole")
             file.cut_into(ranges, at["length"], not self._form.splittable)
         for path, size in state["finished"].items():
+            if self._form.kept and path not in self._files:  # all of these would be read again
+                raise self._refuse(f"{path!r}, which it has read, is not in the directory of this job")
             file = self._files.setdefault(path, PlannedFile(path, size))
             self._same_size(file, size)
             file.cut_into([], 0, False)

@@ -38,6 +38,9 @@ class FileFormat(ABC):
     splittable: bool = True
     """Whether a file may be cut at all; otherwise each file is one range."""
 
+    kept: bool = False
+    """Whether files stay for ever once they were seen, so that positions in others are of something else."""
+
     def check(self, path: str) -> None:  # noqa: B027  an optional hook
         """Raise a ConfigurationError for a file that can be seen, without opening it, to be no such file."""
 

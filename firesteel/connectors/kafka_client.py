@@ -127,6 +127,12 @@ def make(client: Callable[[dict[str, Any]], _T], settings: dict[str, Any]) -> _T
         raise ConfigurationError(f"Kafka's client refuses its properties: {reason(error)}") from error
 
 
+def complaint(error: Any) -> str:
+    """What a client's own error says; empty for one that only sums up others, which say why."""
+    summary = error.code() == confluent_kafka().KafkaError._ALL_BROKERS_DOWN
+    return "" if summary else f"{error.name()}: {error.str()}"
+
+
 def reason(error: BaseException) -> str:
     """What a client's exception says, without the wrapping."""
     inner: Any = error.args[0] if error.args else error

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import TimeoutError as TimedOut
 from typing import Any, TypeVar
 
 from firesteel.connectors.kafka_client import (
     Properties,
+    complaint,
     confluent_kafka,
     librdkafka_settings,
     make,
     reason,
 )
 from firesteel.connectors.kafka_offsets import KafkaTopicPartition, Offsets
-from firesteel.errors import ExternalSystemError
+from firesteel.errors import ConfigurationError, ExternalSystemError
+
+log = logging.getLogger("firesteel")
 
 _T = TypeVar("_T")
 
 _TIMEOUT_S = 10.0
+_LOOK_S = 1.0
 _NO_RECORD = -1
 """What the broker says when no record has the timestamp or a later one."""
 
@@ -27,6 +33,24 @@ _CONSUMER_ONLY = re.compile(
     r"group\..*|auto\.offset\.reset|enable\.auto\..*|auto\.commit\..*|isolation\.level|fetch\..*|max\.poll\..*|queued\..*"
     r"|session\.timeout\.ms|heartbeat\..*|enable\.partition\.eof|max\.partition\.fetch\.bytes|partition\.assignment.*|check\.crcs"
 )
+
+
+class _Complaints:
+    """What librdkafka says by itself: why brokers do not answer."""
+
+    def __init__(self, kafka: Any) -> None:
+        self._refusals = (kafka.KafkaError._AUTHENTICATION, kafka.KafkaError._SSL)
+        self._last, self._when = "", 0.0
+        self.refusal = ""
+
+    def on_error(self, error: Any) -> None:
+        if said := complaint(error):
+            self._last, self._when = said, time.monotonic()
+        if error.code() in self._refusals:
+            self.refusal = said
+
+    def recent(self) -> str:
+        return self._last if time.monotonic() - self._when < _TIMEOUT_S else ""
 
 
 class KafkaCluster:
@@ -42,14 +66,20 @@ class KafkaCluster:
         # stated by readers, unlike by librdkafka's own default, when a program gives none
         self._committed_only = settings.get("isolation.level", "read_committed") == "read_committed"
         settings = {key: value for key, value in settings.items() if not _CONSUMER_ONLY.fullmatch(key)}
-        self._client = make(self._kafka.admin.AdminClient, settings)
+        self._complaints = _Complaints(self._kafka)
+        self._client = make(self._kafka.admin.AdminClient, {**settings, "error_cb": self._complaints.on_error})
 
     def topics(self) -> dict[str, list[int]]:
         """All topics that this user may see, with the numbers of their partitions."""
-        try:
-            listed = self._client.list_topics(timeout=_TIMEOUT_S).topics
-        except self._kafka.KafkaException as error:
-            raise self._failed("list topics", error) from error
+        deadline = time.monotonic() + _TIMEOUT_S
+        while True:
+            try:
+                listed = self._client.list_topics(timeout=_LOOK_S).topics
+                break
+            except self._kafka.KafkaException as error:
+                self._client.poll(0)  # lets complaints come
+                if self._complaints.refusal or time.monotonic() > deadline:
+                    raise self._failed("list topics", error) from error
         return {name: sorted(topic.partitions) for name, topic in listed.items() if topic.partitions}
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
@@ -131,4 +161,30 @@ class KafkaCluster:
             raise self._failed(what, error) from error
 
     def _failed(self, what: str, error: Exception) -> ExternalSystemError:
-        return ExternalSystemError(f"Kafka at {self._servers} cannot {what}: {reason(error)}")
+        self._client.poll(0)
+        said = self._complaints.recent()
+        return ExternalSystemError(f"Kafka at {self._servers} cannot {what}: {reason(error)}{said and f' ({said})'}")
+
+    @property
+    def refusal(self) -> str:
+        """Why brokers do not let this user in, or are not trusted; empty if that is not known to be so."""
+        return self._complaints.refusal
+
+
+def first_look(properties: Properties, what: str) -> dict[str, list[int]] | None:
+    """The topics there are, asked for before a job starts; None if no broker answers, which may pass.
+
+    :param what: whose brokers they are.
+    :raises ConfigurationError: they do not let this user in, or are not trusted.
+    """
+    cluster = KafkaCluster(properties)
+    try:
+        return cluster.topics()
+    except ExternalSystemError as error:
+        if cluster.refusal:
+            raise ConfigurationError(
+                f"{what}: Kafka at {properties['bootstrap.servers']} is not to be connected to: {cluster.refusal}. Check "
+                f"security.protocol and the properties that start with sasl. and ssl."
+            ) from error
+        log.warning("%s: the job starts without having seen its brokers: %s", what, error)
+        return None

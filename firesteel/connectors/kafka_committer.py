@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from firesteel.common.crashpoints import crash_point
-from firesteel.connectors.base import Committer, CommitterContext, Json
+from firesteel.connectors.base import CommitterContext, Json, NumberedCommitter
 from firesteel.connectors.kafka_client import Properties
 from firesteel.connectors.kafka_producer import now_ms
 from firesteel.connectors.kafka_transaction import TransactionalId, as_info, id_prefix
@@ -35,7 +35,7 @@ _LATE = 0.5
 """A transaction that is committed after this part of its timeout is worth a warning."""
 
 
-class TransactionCommitter(Committer):
+class TransactionCommitter(NumberedCommitter):
     """Used by one thread at a time. Connects when there is something to do."""
 
     def __init__(
@@ -71,12 +71,6 @@ class TransactionCommitter(Committer):
                 )
 
     def commit_checkpoint(self, checkpoint: int, committables: Sequence[Json]) -> None:
-        self._commit(committables, f"checkpoint {checkpoint}")
-
-    def commit(self, committables: Sequence[Json]) -> None:
-        self._commit(committables, "a checkpoint")
-
-    def _commit(self, committables: Sequence[Json], checkpoint: str) -> None:
         crash_point("kafka-before-first-commit")
         by_id = {each["id"]: each for each in committables}
         for name, each in by_id.items():
@@ -99,10 +93,10 @@ class TransactionCommitter(Committer):
         if lost:
             self._on_loss(checkpoint, lost, sum(by_id[name]["records"] for name in lost))
 
-    def _on_loss(self, checkpoint: str, lost: dict[str, str], records: int) -> None:
+    def _on_loss(self, checkpoint: int, lost: dict[str, str], records: int) -> None:
         text = (
-            f"sink {self._context.uid!r} cannot commit {len(lost)} transactions of {checkpoint}, which is complete: {records} "
-            f"records are not in Kafka and never will be. {'; '.join(lost.values())}"
+            f"sink {self._context.uid!r} cannot commit {len(lost)} transactions of checkpoint {checkpoint}, which is complete: "
+            f"{records} records are not in Kafka and never will be. {'; '.join(lost.values())}"
         )
         if not self._gives_up_lost:
             raise DataLossError(

@@ -12,6 +12,7 @@ from firesteel.common.serialization import DeserializationSchema
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.connectors.bad_records import ERRORS, BadRecord, BadRecordPolicy
 from firesteel.connectors.base import Aside, ReaderContext, Timestamped
+from firesteel.connectors.kafka_client import confluent_kafka
 from firesteel.errors import BadRecordError, ConfigurationError
 
 log = logging.getLogger("firesteel")
@@ -84,21 +85,26 @@ class Messages:
 
     def converter(self, context: ReaderContext) -> Callable[[list[Any]], Iterator[Timestamped | Aside]]:
         """For one reader. What comes in one call is of one partition."""
-        deserialize, on_error = _deserializing(self.schema), self._on_error(context)
+        part_of, deserialize = _deserializing(self.schema)
+        on_error = self._on_error(context)
 
         def convert(messages: list[Any]) -> Iterator[Timestamped | Aside]:
             values: list[Any] = []
             times: list[int | None] = []
             bad: list[BadRecord] = []
             for message in messages:
+                part = part_of(message)
+                if part is None:
+                    continue
                 try:
-                    value = deserialize(message)
+                    value = deserialize(part)
                 except Exception as error:  # noqa: BLE001  a user's schema may raise anything; the policy decides
                     bad.append(on_error(message, error))
                     continue
                 if value is not None:
+                    kind, time = message.timestamp()
                     values.append(value)
-                    times.append(_time(message))
+                    times.append(time if kind else None)
             if values:
                 yield Timestamped(values, times)
             if bad and self.policy.tag_id is not None:
@@ -128,16 +134,13 @@ class Messages:
         return on_error
 
 
-def _deserializing(schema: KafkaRecordDeserializationSchema) -> Callable[[Any], Any]:
-    if not isinstance(schema, ValueOnly):
-        return lambda message: schema.deserialize(KafkaRecord.of(message))
-    from_bytes = schema.schema.deserialize
-
-    def deserialize(message: Any) -> Any:
-        value = message.value()
-        return None if value is None else from_bytes(value)
-
-    return deserialize
+def _deserializing(
+    schema: KafkaRecordDeserializationSchema,
+) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """What of a message is looked at, and what makes a record of it."""
+    if isinstance(schema, ValueOnly):
+        return confluent_kafka().Message.value, schema.schema.deserialize
+    return KafkaRecord.of, schema.deserialize
 
 
 def _time(message: Any) -> int | None:

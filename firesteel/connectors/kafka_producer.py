@@ -6,8 +6,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from firesteel.connectors.kafka_client import Properties, confluent_kafka, librdkafka_settings, make, reason
-from firesteel.connectors.kafka_records import KafkaRecordSerializationSchema
+from firesteel.connectors.kafka_client import (
+    Properties,
+    complaint,
+    confluent_kafka,
+    librdkafka_settings,
+    make,
+    reason,
+)
+from firesteel.connectors.kafka_records import KafkaProducerRecord, KafkaRecordSerializationSchema
 from firesteel.connectors.user_code import user_error
 from firesteel.errors import ExternalSystemError, FiresteelError
 
@@ -22,14 +29,18 @@ class _Failures:
     def __init__(self) -> None:
         self.count = 0
         self.first = ""
+        self.trouble = ""  # with brokers, which may pass
 
     def on_delivery(self, error: Any, message: Any) -> None:
         if error is not None:
             self.note(f"{message.topic()}: {error.name()}: {error.str()}")
 
     def on_error(self, error: Any) -> None:
+        said = complaint(error)
         if error.fatal():
-            self.note(f"{error.name()}: {error.str()}")
+            self.note(said)
+        else:
+            self.trouble = said or self.trouble
 
     def note(self, what: str) -> None:
         self.count += 1
@@ -68,22 +79,33 @@ class RecordProducer:
 
     def send(self, values: Sequence[Any]) -> None:
         """Take records; some may still be on their way when this returns."""
-        serialize, value = self._schema.serialize, None
+        for start in range(0, len(values), _CALLBACKS):
+            self._send(values[start : start + _CALLBACKS])
+            self._serve(self.client.poll, 0)
+        self.sent += len(values)
+        self.check()
+
+    def _send(self, values: Sequence[Any]) -> None:
+        produce, messages, taken = self.client.produce, self._schema._plain_messages(values), 0
+        if messages is None:
+            produce, messages = self._produce_record, zip(map(self._schema.serialize, values))
         try:
-            for number, value in enumerate(values):
-                self._produce(serialize(value))
-                if not number % _CALLBACKS:
-                    self._serve(self.client.poll, 0)
+            for message in messages:
+                try:
+                    produce(*message)
+                except BufferError:
+                    self._patiently(produce, message)
+                taken += 1
+            if taken < len(values):  # a StopIteration has ended the loop, and would take the records behind it along
+                raise RuntimeError("the serializer raised StopIteration")
         except self._kafka.KafkaException as error:
             raise self.failed("write", reason(error)) from error
         except FiresteelError:
             raise
         except Exception as error:
-            raise user_error(error, f"on the record {value!r:.500} of sink {self._uid!r}") from error
-        self.sent += len(values)
-        self.check()
+            raise user_error(error, f"on the record {values[taken]!r:.500} of sink {self._uid!r}") from error
 
-    def _produce(self, record: Any) -> None:
+    def _produce_record(self, record: KafkaProducerRecord) -> None:
         arguments: dict[str, Any] = {}
         if record.headers is not None:
             arguments["headers"] = record.headers
@@ -91,13 +113,17 @@ class RecordProducer:
             arguments["timestamp"] = record.timestamp
         if record.partition is not None:
             arguments["partition"] = record.partition
+        self.client.produce(record.topic, record.value, record.key, **arguments)
+
+    def _patiently(self, produce: Callable[..., None], message: tuple[Any, ...]) -> None:
+        """More than fits is on its way: wait until some has arrived."""
         while True:
+            self._serve(self.client.poll, _POLL_S)
+            self.check()
             try:
-                self.client.produce(record.topic, record.value, record.key, **arguments)
-                return
-            except BufferError:  # more than fits is on its way: wait until some has arrived
-                self._serve(self.client.poll, _POLL_S)
-                self.check()
+                return produce(*message)
+            except BufferError:
+                continue
 
     def _serve(self, call: Callable[[float], int], timeout_s: float) -> int:
         """Let callbacks come. A fatal error is raised right here, and on top of it whatever it made a callback do."""
@@ -117,7 +143,9 @@ class RecordProducer:
             raise self.failed(f"write {self._failures.count} records", self._failures.first)
 
     def failed(self, what: str, why: str) -> ExternalSystemError:
-        return ExternalSystemError(f"sink {self._uid!r} cannot {what} to Kafka at {self._servers}: {why}")
+        trouble = self._failures.trouble
+        also = f" ({trouble})" if trouble and trouble not in why else ""
+        return ExternalSystemError(f"sink {self._uid!r} cannot {what} to Kafka at {self._servers}: {why}{also}")
 
 
 def now_ms() -> int:

@@ -9,13 +9,21 @@ from __future__ import annotations
 
 import logging
 import time
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from firesteel.connectors.base import CHUNK, Aside, Json, ReaderContext, SourceReader, Timestamped
-from firesteel.connectors.kafka_client import Properties, confluent_kafka, librdkafka_settings, make, reason
+from firesteel.connectors.kafka_client import (
+    Properties,
+    complaint,
+    confluent_kafka,
+    librdkafka_settings,
+    make,
+    reason,
+)
 from firesteel.connectors.kafka_enumerator import OUTAGE_S, data_gone
 from firesteel.connectors.kafka_offsets import KafkaTopicPartition
 from firesteel.errors import DataLossError, ExternalSystemError
@@ -36,7 +44,7 @@ class _Cursor:
 
     partition: KafkaTopicPartition
     position: int
-    waiting: deque[Any] = field(default_factory=deque)
+    waiting: list[Any] = field(default_factory=list)
     ended: int = -1  # the broker had nothing more behind this
     paused: bool = False
 
@@ -67,6 +75,7 @@ class KafkaReader(SourceReader):
         self._servers = settings["bootstrap.servers"]
         self._consumer = make(self._kafka.Consumer, settings)
         self._cursors: dict[tuple[str, int], _Cursor] = {}
+        self._by_number: dict[int, _Cursor] = {}  # as many, unless a number is that of two topics
         self._trouble = ""
 
     def splits_of(self, planned: Json) -> Sequence[str]:
@@ -94,6 +103,7 @@ class KafkaReader(SourceReader):
                 self._consumer.incremental_unassign([self._kafka.TopicPartition(topic, number)])
             cursor = self._cursors[topic, number] = _Cursor(KafkaTopicPartition(topic, number), start)
             self._consumer.incremental_assign([self._kafka.TopicPartition(topic, number, start)])
+            self._by_number = {number: each for (_, number), each in self._cursors.items()}
         return cursor
 
     def _take(self, cursor: _Cursor, stop: int) -> list[Any]:
@@ -102,8 +112,11 @@ class KafkaReader(SourceReader):
         waiting = cursor.waiting
         patience = time.monotonic() + OUTAGE_S
         while True:
-            while waiting and len(taken) < CHUNK and waiting[0].offset() < stop:
-                taken.append(waiting.popleft())
+            most = min(len(waiting), CHUNK - len(taken))
+            if most and waiting[most - 1].offset() >= stop:
+                most = bisect_left(waiting, stop, 0, most, key=self._kafka.Message.offset)
+            taken += waiting[:most]
+            del waiting[:most]
             if taken:
                 cursor.position = taken[-1].offset() + 1
             if len(taken) == CHUNK or cursor.over(stop):
@@ -125,18 +138,30 @@ class KafkaReader(SourceReader):
         if first is None:
             return False
         messages = [first, *self._consumer.consume(CHUNK, 0)]
-        cursors = self._cursors
-        for message in messages:
-            cursor = cursors[message.topic(), message.partition()]
-            if message.error() is None:
-                cursor.waiting.append(message)
-            else:
-                self._on_partition_error(cursor, message)
-        for cursor in cursors.values():
+        if len(self._by_number) < len(self._cursors) or any(map(self._kafka.Message.error, messages)):
+            for message in messages:
+                cursor = self._cursors[message.topic(), message.partition()]
+                if message.error() is None:
+                    cursor.waiting.append(message)
+                else:
+                    self._on_partition_error(cursor, message)
+        else:
+            self._sort(messages)
+        for cursor in self._cursors.values():
             if len(cursor.waiting) > _AHEAD and cursor is not wanted and not cursor.paused:
                 self._consumer.pause([self._at(cursor)])
                 cursor.paused = True
         return True
+
+    def _sort(self, messages: list[Any]) -> None:
+        """Records to their partitions, whose numbers are enough to tell them apart. Most often all are of one, since brokers
+        send many of a partition together."""
+        numbers = list(map(self._kafka.Message.partition, messages))
+        different = set(numbers)
+        for number in different:
+            one = len(different) == 1
+            mine = messages if one else [m for m, its in zip(messages, numbers, strict=True) if its == number]
+            self._by_number[number].waiting += mine
 
     def _at(self, cursor: _Cursor) -> Any:
         return self._kafka.TopicPartition(cursor.partition.topic, cursor.partition.partition)
@@ -182,7 +207,7 @@ class KafkaReader(SourceReader):
 
     def _on_error(self, error: Any) -> None:
         """Brokers out of reach, most of all: librdkafka goes on trying, and `_take` loses patience some time."""
-        self._trouble = f"{error.name()}: {error.str()}"
+        self._trouble = complaint(error) or self._trouble
 
     def close(self) -> None:
         self._consumer.close()

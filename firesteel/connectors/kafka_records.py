@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from firesteel.common.serialization import SerializationSchema
@@ -32,6 +33,10 @@ class KafkaRecordSerializationSchema(ABC):
 
     def topic(self) -> str | None:
         """The topic of all messages, if it is known beforehand."""
+        return None
+
+    def _plain_messages(self, values: Sequence[Any]) -> Iterator[tuple[Any, ...]] | None:
+        """Tuples of topic, value and perhaps key, if no message has more to it: that spares an object for each."""
         return None
 
     @staticmethod
@@ -136,6 +141,15 @@ class _Composed(KafkaRecordSerializationSchema):
 
     def topic(self) -> str | None:
         return self._topic
+
+    def _plain_messages(self, values: Sequence[Any]) -> Iterator[tuple[Any, ...]] | None:
+        extras = (self._select_topic, self._headers, self._timestamp, self._partition)
+        if any(each is not None for each in extras):
+            return None
+        bodies = map(self._value.serialize, values)
+        if self._key is None:
+            return zip(repeat(self._topic), bodies)
+        return zip(repeat(self._topic), bodies, map(self._key.serialize, values))
 
     def serialize(self, value: Any) -> KafkaProducerRecord:
         return KafkaProducerRecord(

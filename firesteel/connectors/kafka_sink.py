@@ -5,9 +5,16 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from firesteel.connectors.base import Committer, CommitterContext, PrepareContext, Sink, SinkWriter, WriterContext
+from firesteel.connectors.base import (
+    CommitterContext,
+    NumberedCommitter,
+    PrepareContext,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
 from firesteel.connectors.guarantee import DeliveryGuarantee
-from firesteel.connectors.kafka_cluster import KafkaCluster
+from firesteel.connectors.kafka_cluster import first_look
 from firesteel.connectors.kafka_committer import TransactionCommitter
 from firesteel.connectors.kafka_records import KafkaRecordSerializationSchema
 from firesteel.connectors.kafka_transaction import too_long
@@ -59,9 +66,13 @@ class KafkaSink(Sink):
         return self
 
     def prepare(self, context: PrepareContext) -> Sink:
-        """Say what is wrong before anything has started: no broker, no such topic, a timeout that brokers refuse."""
+        """Say what is wrong before anything has started: no such topic, brokers that refuse, or a timeout that they refuse.
+        Brokers that do not answer may still come."""
         topic = self.schema.topic()
-        there = KafkaCluster({**self.properties, "client.id": self.properties.get("client.id", "firesteel")}).topics()
+        properties = {**self.properties, "client.id": self.properties.get("client.id", "firesteel")}
+        there = first_look(properties, f"sink {context.uid!r}")
+        if there is None:
+            return self
         if topic is not None and topic not in there:
             raise ConfigurationError(
                 f"sink {context.uid!r} is to write to the topic {topic!r}, which is not in the cluster, or not for this user"
@@ -89,7 +100,7 @@ class KafkaSink(Sink):
             timeout_ms=self._timeout_ms,
         )
 
-    def create_committer(self, context: CommitterContext) -> Committer | None:
+    def create_committer(self, context: CommitterContext) -> NumberedCommitter | None:
         if self._guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
             return None
         return TransactionCommitter(

@@ -18,7 +18,7 @@ from firesteel.connectors.base import (
     SourceReader,
     SplitEnumerator,
 )
-from firesteel.connectors.kafka_cluster import KafkaCluster
+from firesteel.connectors.kafka_cluster import first_look
 from firesteel.connectors.kafka_enumerator import KafkaEnumerator, ReadingPlan, Subscription
 from firesteel.connectors.kafka_messages import KafkaRecordDeserializationSchema, Messages, ValueOnly
 from firesteel.connectors.kafka_offsets import KafkaOffsetsInitializer, KafkaTopicPartition
@@ -45,8 +45,11 @@ class KafkaSource(Source):
         return KafkaSourceBuilder()
 
     def prepare(self, context: PrepareContext) -> Source:
-        """Say what is wrong before anything has started: no broker, no such topic, no such property."""
-        self.plan.subscription.find(KafkaCluster(self.plan.properties).topics())
+        """Say what is wrong before anything has started: no such topic or property, brokers that refuse. Brokers that do
+        not answer may still come: the job starts, and fails and restarts as its restart strategy says."""
+        there = first_look(self.plan.properties, f"source {context.uid!r}")
+        if there is not None:
+            self.plan.subscription.find(there)
         return self
 
     def create_enumerator(self, context: EnumeratorContext) -> SplitEnumerator:

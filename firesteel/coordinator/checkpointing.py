@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from firesteel.common.crashpoints import crash_point
@@ -31,17 +31,21 @@ from firesteel.coordinator.failure_manager import FailureManager
 from firesteel.coordinator.lineage import Incarnation, confirm
 from firesteel.coordinator.metadata import CheckpointMetadata, OperatorInfo
 from firesteel.coordinator.pending import PendingCheckpoint
+from firesteel.coordinator.rescaling import chains_of, rescaled_operators
 from firesteel.coordinator.retention import CompletedCheckpoints
+from firesteel.coordinator.savepoint_requests import Ending, SavepointRequest
+from firesteel.coordinator.savepoint_writing import DraftSavepoint, SavepointWriting
 from firesteel.coordinator.trigger import Trigger
 from firesteel.errors import (
     CheckpointError,
     DataLossError,
     ExternalSystemError,
     RestoreError,
+    SavepointError,
     SupersededError,
     UserCodeError,
 )
-from firesteel.graph.plan import JobPlan
+from firesteel.graph.plan import JobPlan, PlannedOperator
 from firesteel.graph.settings import CheckpointSettings
 
 log = logging.getLogger("firesteel")
@@ -60,7 +64,9 @@ class Checkpointer:
         incarnation: Incarnation,
         committers: Committers,
         on_completed: Callable[[CheckpointMetadata], None],
+        savepoints: SavepointWriting | None = None,
     ) -> None:
+        self._savepoints = savepoints
         self._plan, self._job_name, self._settings = plan, job_name, settings
         self._incarnation, self._committers = incarnation, committers
         self._on_completed = on_completed
@@ -87,12 +93,20 @@ class Checkpointer:
     def busy(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def begin(self, positions: Mapping[str, Json], *, final: bool) -> PendingCheckpoint:
-        """Step 1: this epoch ends with barrier n."""
+    def begin(
+        self, positions: Mapping[str, Json], *, final: bool, savepoints: Sequence[SavepointRequest] = ()
+    ) -> PendingCheckpoint:
+        """Step 1: this epoch ends with barrier n.
+
+        :param savepoints: what is to be made of it.
+        """
         self.check()
         self._trigger.triggered()
-        snapshot = self._settings.enabled
-        pending = PendingCheckpoint(self._next, self._plan.slots, positions, snapshot=snapshot, final=final)
+        enabled = self._settings.enabled
+        pending = PendingCheckpoint(
+            self._next, self._plan.slots, positions, snapshot=enabled or bool(savepoints), final=final, whole=not enabled,
+            savepoints=savepoints,
+        )  # fmt: skip
         self._next += 1
         self._incarnation.begin(pending.checkpoint)
         self._pending = pending
@@ -144,7 +158,13 @@ class Checkpointer:
             self._finish_steps(pending)
         except SupersededError as error:
             self._failure = error  # in the place of any other: it explains them
-        except (UserCodeError, CheckpointError, DataLossError, ExternalSystemError) as error:  # it explains itself
+        except (
+            UserCodeError,
+            CheckpointError,
+            SavepointError,
+            DataLossError,
+            ExternalSystemError,
+        ) as error:  # it explains itself
             self.fail(error)
         except Exception as error:  # noqa: BLE001  raised again by check() on the coordinator's thread
             failure = CheckpointError(f"checkpoint {pending.checkpoint} failed: {type(error).__name__}: {error}")
@@ -166,6 +186,7 @@ class Checkpointer:
         self._committers.check(pending.committables)
         crash_point("before-metadata")
         metadata = self._metadata(pending)
+        drained = self._drain(pending, metadata)
         self._carried = {}  # from here on nobody may throw it away, unless the commit point is certainly missed
         try:
             completed = self._incarnation.complete(metadata)
@@ -182,10 +203,44 @@ class Checkpointer:
             return
         crash_point("before-confirm")
         self._confirm(completed)
+        self._make_savepoints(pending, metadata, drained)
         # 5. Drop
         self._incarnation.check()  # what is old to a superseded driver may be what its successor keeps
         self._completed.add(completed)
         crash_point("after-drop")
+
+    def _drain(
+        self, pending: PendingCheckpoint, metadata: CheckpointMetadata
+    ) -> dict[SavepointRequest, DraftSavepoint]:
+        """The state files of savepoints that end the job for good: before the commit point, because without them the job
+        has to go back to before it was drained."""
+        drains = [request for request in pending.savepoints if request.ending is Ending.DRAIN]
+        if not drains:
+            return {}
+        assert self._savepoints is not None
+        try:
+            return {request: self._savepoints.write(request, metadata) for request in drains}
+        except SavepointError as error:
+            for request in drains:
+                request.fail(str(error), error)
+            raise
+
+    def _make_savepoints(
+        self,
+        pending: PendingCheckpoint,
+        metadata: CheckpointMetadata,
+        drained: Mapping[SavepointRequest, DraftSavepoint],
+    ) -> None:
+        for request in pending.savepoints:
+            assert self._savepoints is not None
+            if request in drained:
+                try:
+                    self._savepoints.publish(request, drained[request])
+                except SavepointError as error:  # all output is committed, so the job has ended as it was to
+                    request.fail(str(error), error)
+                continue
+            self._completed.pin(metadata.checkpoint)
+            self._savepoints.start(request, metadata, lambda: self._completed.unpin(metadata.checkpoint))
 
     def _await_durability(self, pending: PendingCheckpoint) -> str | None:
         """Wait for every slot; the reason why the checkpoint has to be dropped, if it has."""
@@ -205,6 +260,8 @@ class Checkpointer:
         self._incarnation.drop_pending(pending.checkpoint)
         self._completed.dropped_pending()
         self._carried = pending.committables
+        for request in pending.savepoints:
+            request.fail(f"checkpoint {pending.checkpoint}, of which it was to be made, was dropped: {why}")
         if pending.final:
             raise CheckpointError(f"the final checkpoint {pending.checkpoint} was dropped: {why}")
         if not self._abandoned.is_set():
@@ -262,20 +319,32 @@ def restore_point(
 ) -> dict[int, list[dict[str, Any]]]:
     """Which state files each slot starts with, checking that the program fits the checkpoint.
 
-    Operator state may be another subtask's than it was; see origin.py.
+    With another parallelism keyed state is in other slots than it was (rescaling.py), and operator state may be another
+    subtask's (origin.py).
 
     :raises RestoreError: it does not fit, see `check_fits`.
     """
     check_fits(start, plan, allow_non_restored_state)
+    for operator in plan.operators:
+        info = start.metadata.operators.get(operator.uid)
+        if info is not None and info.keyed and info.max_parallelism != operator.max_parallelism:
+            raise RestoreError(
+                f"the job got ready for another checkpoint than {start.path}, which became its newest meanwhile: there "
+                f"{operator} has the maximum parallelism {info.max_parallelism}, and not {operator.max_parallelism}. Start it "
+                f"again"
+            )
     for uid, name in _without_operator(start, plan).items():
         log.warning("the state of operator '%s' (uid %s) is given up: it is not in the program", name, uid)
-    return {slot: list(chain) for slot, chain in enumerate(start.metadata.state)}
+    for uid, before in rescaled_operators(start.metadata, plan).items():
+        name, now = next((each.name, each.parallelism) for each in plan.operators if each.uid == uid)
+        log.info("operator '%s' (uid %s) goes on with parallelism %d, and had %d", name, uid, now, before)
+    return chains_of(start.metadata, plan)
 
 
 def check_fits(start: Completed, plan: JobPlan, allow_non_restored_state: bool = False) -> None:
     """Check that the program can go on from a checkpoint, changing nothing.
 
-    :raises RestoreError: operators with state are gone, or the parallelism of one with keyed state changed.
+    :raises RestoreError: operators with state are gone, or one with keyed state has another number of key groups.
     """
     metadata, now = start.metadata, operator_infos(plan)
     for uid in metadata.given_up:
@@ -295,18 +364,26 @@ def check_fits(start: Completed, plan: JobPlan, allow_non_restored_state: bool =
             f"give it another name; if operators were renamed or moved, give them the uid(...) that they had; or give that "
             f"state up with --allow-non-restored-state"
         )
-    for uid, before in metadata.operators.items():
-        after = now.get(uid)
-        if (
-            after is not None
-            and before.keyed
-            and ((before.parallelism, before.max_parallelism) != (after.parallelism, after.max_parallelism))
-        ):
-            raise RestoreError(
-                f"checkpoint {start.path} was made with parallelism {before.parallelism} (maximum {before.max_parallelism}) of "
-                f"'{before.name}' (uid {uid}), and the program has {after.parallelism} (maximum {after.max_parallelism}); a "
-                f"checkpoint is restored with the same in this version"
-            )
+    for operator in plan.operators:
+        before = metadata.operators.get(operator.uid)
+        if before is not None and before.keyed:
+            _check_key_groups(start, operator, before.max_parallelism)
+
+
+def _check_key_groups(start: Completed, operator: PlannedOperator, before: int) -> None:
+    if operator.max_parallelism_given and operator.max_parallelism != before:
+        raise RestoreError(
+            f"{operator} has the maximum parallelism {operator.max_parallelism}, and {before} in checkpoint {start.path}: its "
+            f"state is divided into so many key groups, and cannot be divided anew. Call set_max_parallelism({before}), or "
+            f"leave it out, which takes the checkpoint's; or give the operator another uid(...), with which it starts "
+            f"without state"
+        )
+    if operator.parallelism > before:
+        raise RestoreError(
+            f"{operator} has parallelism {operator.parallelism}, above its maximum parallelism {before} in checkpoint "
+            f"{start.path}: its state is divided into so many key groups, and cannot be divided anew. Lower the parallelism to "
+            f"{before} at most, or give the operator another uid(...), with which it starts without state"
+        )
 
 
 def _without_operator(start: Completed, plan: JobPlan) -> dict[str, str]:

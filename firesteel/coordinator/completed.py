@@ -16,7 +16,7 @@ CONFIRMED = "_confirmed"
 class Completed:
     """A checkpoint that a job can go on from."""
 
-    storage: Storage  # of its job, which the names of its state files are relative to
+    storage: Storage  # of its job or, if it is a savepoint, its own: names of its state files are relative to that
     folder: str
     metadata: CheckpointMetadata
     confirmed: bool  # its output is committed
@@ -52,11 +52,13 @@ def read_completed(storage: Storage, folder: str) -> Completed:
 
     :raises RestoreError: missing, damaged, or of a newer format.
     """
-    return Completed(storage, folder, read(storage, folder), storage.exists(f"{folder}/{CONFIRMED}"))
+    metadata = read(storage, folder)
+    confirmed = metadata.savepoint or storage.exists(f"{folder}/{CONFIRMED}")
+    return Completed(storage, folder, metadata, confirmed)
 
 
 def locate(location: str) -> Completed:
-    """The checkpoint that a person means: its directory or its `_metadata` file, as a path or URI.
+    """The checkpoint or savepoint that a person means: its directory or its `_metadata` file, as a path or URI.
 
     :raises RestoreError: there is none, or it cannot be restored.
     """
@@ -64,15 +66,16 @@ def locate(location: str) -> Completed:
     found = read_completed(storage, folder)
     problem = found.problem()
     if problem is not None:
-        raise RestoreError(
-            f"checkpoint {found.path} cannot be restored: {problem}. Checkpoints share state files with each other, so they "
-            f"are copied and moved together with their job's directory"
-        )
+        advice = "Checkpoints share state files, so they are copied and moved together with their job's directory"
+        if found.metadata.savepoint:
+            advice = "A savepoint is copied and moved with everything in its directory. Use another copy of it, or another one"
+        kind = "savepoint" if found.metadata.savepoint else "checkpoint"
+        raise RestoreError(f"{kind} {found.path} cannot be restored: {problem}. {advice}")
     return found
 
 
 def _find(location: str) -> tuple[Storage, str]:
-    """The storage of a checkpoint's job, and the checkpoint's folder in it."""
+    """The storage of a checkpoint's job, and the checkpoint's folder in it; a savepoint's own storage, and no folder."""
     given = open_storage(location)
     if given.name == METADATA:
         given = given.above()
@@ -88,11 +91,14 @@ def _find(location: str) -> tuple[Storage, str]:
     if not found:
         raise _no_checkpoint(given)
     given = given.resolved()  # state files are found from where it really is
+    if read(given, "").savepoint:
+        return given, ""
     return given.above().above(), f"{given.above().name}/{given.name}"
 
 
 def _no_checkpoint(given: Storage) -> RestoreError:
     return RestoreError(
         f"{given} is no checkpoint: that is a directory with a {METADATA} file in it, such as "
-        f"<checkpoints>/<job>/inc-1/chk-5. See which there are with: firesteel checkpoints <checkpoints>"
+        f"<checkpoints>/<job>/inc-1/chk-5 or <savepoints>/savepoint-1d13d0-5f0c6c3ad1b9. See which checkpoints there are with: "
+        f"firesteel checkpoints <checkpoints>"
     )

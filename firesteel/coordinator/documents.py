@@ -16,12 +16,12 @@ from xxhash import xxh3_64_hexdigest
 from firesteel.common.storage import Storage, reason
 from firesteel.errors import RestoreError
 
-FORMAT = 1
+NEWEST = 2
 
 
-def encode_document(kind: str, content: Any) -> bytes:
+def encode_document(kind: str, content: Any, version: int = 1) -> bytes:
     body = json.dumps(content, indent=1).encode()
-    return f"firesteel-{kind} {FORMAT} {xxh3_64_hexdigest(body)}\n".encode() + body
+    return f"firesteel-{kind} {version} {xxh3_64_hexdigest(body)}\n".encode() + body
 
 
 def read_document(storage: Storage, name: str, kind: str, advice: str) -> Any:
@@ -41,9 +41,9 @@ def read_document(storage: Storage, name: str, kind: str, advice: str) -> Any:
         raise RestoreError(
             f"{path} is damaged, or no firesteel {kind} at all: its first line is {head[:80]!r}. {advice}"
         )
-    if int(version) > FORMAT:
+    if int(version) > NEWEST:
         raise RestoreError(
-            f"{path} has format {version}, newer than {FORMAT}, the newest this firesteel reads; install the firesteel that "
+            f"{path} has format {version}, newer than {NEWEST}, the newest this firesteel reads; install the firesteel that "
             f"wrote it, or a later one"
         )
     if xxh3_64_hexdigest(body) != checksum:

@@ -41,6 +41,7 @@ class EpochOrder:
     ranges: Mapping[str, Sequence[Sequence[Json]]]  # source uid -> subtask -> ranges
     checkpoint: int | None = None
     snapshot: bool = True
+    whole: bool = False  # the snapshot is of everything, and not of what changed
     completed: int | None = None
     caught_up: Sequence[str] = ()  # uids of sources that have nothing more to give for now
     ended: Sequence[str] = ()  # uids of sources that never will have
@@ -71,6 +72,10 @@ class Engine(Protocol):
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
         """Run one epoch to its end, or raise; after that only a new deployment helps."""
+
+    def tell(self, slot: int, message: SlotMessage) -> None:
+        """Send a slot something to do that is no part of an epoch; one that is gone does not get it. Any thread may call
+        this."""
 
     def undeploy(self) -> None:
         """End the slots, whatever state they are in."""

@@ -41,8 +41,11 @@ def check_importable(found: Completed, *, leave_output: bool) -> None:
         )
 
 
-def import_checkpoint(found: Completed, incarnation: Incarnation) -> Completed:
-    """Make a checkpoint the first one of an incarnation that was just claimed."""
+def import_checkpoint(found: Completed, incarnation: Incarnation, claimed: str = "") -> Completed:
+    """Make a checkpoint the first one of an incarnation that was just claimed.
+
+    :param claimed: where it is, if it is a savepoint that goes when this copy goes.
+    """
     directory = incarnation.directory
     number = max(found.metadata.checkpoint, directory.newest_number() + 1)
     state = [[_imported(found, handle, incarnation) for handle in chain] for chain in found.metadata.state]
@@ -61,6 +64,9 @@ def import_checkpoint(found: Completed, incarnation: Incarnation) -> Completed:
             state=state,
             committables={},
             statistics={IMPORTED_FROM: found.path},
+            savepoint=False,
+            job_directory="",
+            claimed=claimed,
         )
     )
     _warn(found, incarnation, number)
@@ -84,7 +90,8 @@ def _imported(found: Completed, handle: FileHandle, incarnation: Incarnation) ->
 
 def _warn(found: Completed, incarnation: Incarnation, number: int) -> None:
     if found.metadata.job_id != incarnation.directory.job_id:
-        log.info("the job starts from %s, a checkpoint of job '%s'", found.path, found.metadata.job_name)
+        kind = "savepoint" if found.metadata.savepoint else "checkpoint"
+        log.info("the job starts from %s, a %s of job '%s'", found.path, kind, found.metadata.job_name)
     elif number > found.metadata.checkpoint + 1:
         log.warning(
             "the job goes back to checkpoint %d (%s) from checkpoint %d: what it wrote after checkpoint %d stays where it is, "

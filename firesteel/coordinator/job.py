@@ -13,8 +13,10 @@ from firesteel.common.crashpoints import crash_point
 from firesteel.common.job_status import JobStatus
 from firesteel.coordinator.carrying import carrying, carrying_origin, keep, limit_of
 from firesteel.coordinator.checkpointing import Checkpointer, restore_point
+from firesteel.coordinator.claiming import claim
 from firesteel.coordinator.collecting import CollectedResults
 from firesteel.coordinator.committing import Committers
+from firesteel.coordinator.completed import locate
 from firesteel.coordinator.engine import Deployment, Engine, EpochOrder, SlotMessage
 from firesteel.coordinator.lineage import Incarnation, JobDirectory, confirm
 from firesteel.coordinator.metadata import CheckpointMetadata
@@ -23,6 +25,8 @@ from firesteel.coordinator.progress import Progress
 from firesteel.coordinator.reading import SourceReading
 from firesteel.coordinator.restarts import Restarts
 from firesteel.coordinator.retention import discard, drop_abandoned
+from firesteel.coordinator.savepoint_requests import Ending, SavepointRequest, SavepointRequests
+from firesteel.coordinator.savepoint_writing import SavepointWriting
 from firesteel.coordinator.starting import check_output
 from firesteel.errors import FiresteelError, JobCancelledError, SlotLostError
 from firesteel.graph.guarantee import Level, end_to_end
@@ -52,6 +56,7 @@ class Job:
         self._engine, self._results, self._progress, self._output = engine, results, progress, output
         self._restarts = Restarts(settings.restart, checkpointing=settings.checkpoints.enabled)
         self._restore_from = settings.start.restore_from
+        self.savepoints = SavepointRequests(settings.name, settings.checkpoints.savepoint_directory, directory.storage)
         self._cancelled = threading.Event()
         self._incarnation: Incarnation | None = None
         self.guarantee = end_to_end(plan, settings.checkpoints.enabled, settings.checkpoints.mode)
@@ -76,6 +81,7 @@ class Job:
                 try:
                     self._run_incarnation()
                 except Exception as failure:  # noqa: BLE001  any failure rolls back; the strategy decides what then
+                    self.savepoints.interrupted(failure)
                     if self._cancelled.is_set():
                         raise JobCancelledError(f"job '{self._settings.name}' was cancelled") from None
                     self._restart_after(failure)
@@ -91,6 +97,7 @@ class Job:
             self.status = JobStatus.FAILED
             raise
         finally:
+            self.savepoints.close(f"the job has ended, its status is {self.status.name}")
             self._progress.close()
 
     def _restart_after(self, failure: Exception) -> None:
@@ -110,13 +117,18 @@ class Job:
         self._check_cancelled()
         if self._incarnation is not None:
             self._incarnation.check()  # somebody may have taken over while this driver waited to restart
+        claimed = ""
+        if self._restore_from is not None and self._settings.start.claim:
+            claimed = claim(locate(self._restore_from), self._directory)
         incarnation = self._incarnation = self._directory.claim(
-            self._restore_from, leave_output=self._settings.start.allow_non_restored_state
+            self._restore_from, leave_output=self._settings.start.allow_non_restored_state, claimed=claimed
         )
         self._restore_from = None  # from now on the job goes on from its own newest checkpoint
         self._results.rollback()
         committers = Committers(self._plan, self._directory.job_id, incarnation.number, self._directory.workspace)
         checkpointer = None
+        patience_s = self._settings.checkpoints.timeout_ms / 1000
+        savepoints = SavepointWriting(self._directory, self._engine.tell, self._progress, patience_s)
         reading = SourceReading(self._plan, self._settings)
         try:
             self._recover(incarnation, committers)
@@ -127,16 +139,18 @@ class Job:
                 incarnation,
                 committers,
                 lambda metadata: self._on_completed(metadata, reading),
+                savepoints,
             )
             if incarnation.start is not None:
                 reading.restore(incarnation.start.metadata.positions)
-            self._deploy(incarnation, checkpointer)
+            self._deploy(incarnation, checkpointer, savepoints)
             self.status = JobStatus.RUNNING
-            self._run_epochs(reading, checkpointer)
+            self._run_epochs(reading, checkpointer, savepoints)
         except Exception:
             incarnation.check()  # whatever else goes wrong then: a successor is the reason, or has made it irrelevant
             raise
         finally:
+            savepoints.abandon()
             if checkpointer is not None:
                 checkpointer.abandon()
             self._engine.undeploy()
@@ -157,7 +171,7 @@ class Job:
         committers.sweep()
         crash_point("recovery-after-sweep")
 
-    def _deploy(self, incarnation: Incarnation, checkpointer: Checkpointer) -> None:
+    def _deploy(self, incarnation: Incarnation, checkpointer: Checkpointer, savepoints: SavepointWriting) -> None:
         start = incarnation.start
         allowed = self._settings.start.allow_non_restored_state
         storage = self._directory.storage
@@ -186,6 +200,8 @@ class Job:
         def on_message(message: SlotMessage) -> None:
             if message["type"] in ("durable", "declined"):
                 checkpointer.on_message(message["slot"], message)
+            elif message["type"] == "savepoint":
+                savepoints.on_message(message["slot"], message)
             elif message["type"] == "state":
                 keep(storage, message)
             elif message["type"] == "lost":
@@ -208,22 +224,30 @@ class Job:
         if start is not None:
             self._progress.restored(time.monotonic() - began)
 
-    def _run_epochs(self, reading: SourceReading, checkpointer: Checkpointer) -> None:
+    def _run_epochs(self, reading: SourceReading, checkpointer: Checkpointer, savepoints: SavepointWriting) -> None:
         epoch = 0
         wake = 0.0  # when an epoch is due without input: at once, for whatever was restored
         while True:
             self._results.wait_for_room(self._cancelled)
             self._check_cancelled()
-            planned = reading.plan()
+            free = not checkpointer.busy()
+            ending = self.savepoints.take_ending() if free else None
+            planned = reading.plan() if ending is None else reading.stop(drain=ending.ending is Ending.DRAIN)
             final = planned.final
-            due = checkpointer.due(reading.epoch_s)
-            if not (planned.units or due or final or wake <= time.time() * 1000):
+            barrier = checkpointer.due(reading.epoch_s) or final or ending is not None
+            barrier = barrier or (free and self.savepoints.waiting())
+            if not (planned.units or barrier or wake <= time.time() * 1000):
                 self._cancelled.wait(_IDLE_S)
                 continue
             if final:
                 checkpointer.wait(self._cancelled)  # one checkpoint at a time, and the last one is this epoch's
             epoch += 1
-            pending = checkpointer.begin(reading.positions(), final=final) if due or final else None
+            pending = None
+            if barrier:
+                wanted = [ending] if ending is not None else []
+                if ending is None or not final:
+                    wanted += self.savepoints.take(last=final)
+                pending = checkpointer.begin(reading.positions(), final=final, savepoints=wanted)
             started = time.monotonic()
             result = self._engine.run_epoch(
                 EpochOrder(
@@ -231,6 +255,7 @@ class Job:
                     planned.ranges,
                     checkpoint=pending.checkpoint if pending else None,
                     snapshot=pending.snapshot if pending else True,
+                    whole=pending.whole if pending else False,
                     completed=checkpointer.base,
                     caught_up=planned.caught_up,
                     ended=planned.ended,
@@ -246,11 +271,20 @@ class Job:
             if pending is not None:
                 checkpointer.run(pending, result)
             self._progress.epoch(epoch, seconds, result, checkpointer.base, reading.progress())
-            if final:
+            if final or ending is not None:
                 checkpointer.wait(self._cancelled)
+                savepoints.wait(self._cancelled, checkpointer.check)
                 self._check_cancelled()
-                reading.tell_completed()
-                return
+                if ending is None or ending.succeeded() or final:
+                    reading.tell_completed()
+                    self._end(ending)
+                    return
+                log.warning("job '%s' goes on: %s", self._settings.name, ending.answer.exception())
+
+    def _end(self, ending: SavepointRequest | None) -> None:
+        if ending is not None and ending.ending is Ending.CANCEL:
+            self.cancel()
+            self._check_cancelled()
 
     def _check_cancelled(self) -> None:
         if self._cancelled.is_set():

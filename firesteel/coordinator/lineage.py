@@ -106,11 +106,12 @@ class JobDirectory:
         """All there are, newest first."""
         return self.fencing.incarnations()
 
-    def claim(self, start_from: str | None = None, *, leave_output: bool = False) -> Incarnation:
+    def claim(self, start_from: str | None = None, *, leave_output: bool = False, claimed: str = "") -> Incarnation:
         """Become the newest incarnation, fence all older ones, and find the checkpoint to go on from.
 
         :param start_from: a checkpoint to start from, of this or of any other job; None: the newest one there is.
         :param leave_output: even if output of that one is not committed yet, and never will be.
+        :param claimed: where that one is, if it is a savepoint that this job has claimed.
         """
         number = self.fencing.claim()
         crash_point("after-claim")
@@ -122,13 +123,13 @@ class JobDirectory:
             if older < number:
                 self.fencing.fence(older, number)
         crash_point("after-fence")
-        start = self.latest(number) if start_from is None else self._chosen(start_from, number, leave_output)
+        start = self.latest(number) if start_from is None else self._chosen(start_from, number, leave_output, claimed)
         record = {"restored_from": start.folder if start else None}
         self.storage.replace(_start_of(number), encode_document("start", record))
         crash_point("after-lineage")
-        claimed = Incarnation(self, number, start)
-        claimed.check()  # a driver that slept above may have looked at checkpoints its successor was removing
-        return claimed
+        incarnation = Incarnation(self, number, start)
+        incarnation.check()  # a driver that slept above may have looked at checkpoints its successor was removing
+        return incarnation
 
     def latest(self, before: int | None = None) -> Completed | None:
         """The checkpoint that incarnations older than `before` got to."""
@@ -147,13 +148,13 @@ class JobDirectory:
                 return start or None
         return None
 
-    def _chosen(self, location: str, number: int, leave_output: bool) -> Completed:
+    def _chosen(self, location: str, number: int, leave_output: bool, claimed: str) -> Completed:
         found = locate(location)
         latest = self._latest_folder(number)
         if latest is not None and self.storage.same(latest, found.storage, found.folder):
             return self._completed_at(latest)  # as if it had not been named
         check_importable(found, leave_output=leave_output)
-        return import_checkpoint(found, Incarnation(self, number, None))
+        return import_checkpoint(found, Incarnation(self, number, None), claimed)
 
     def is_latest(self, found: Completed) -> bool:
         """Whether that is the checkpoint the job would go on from by itself."""

@@ -1,4 +1,5 @@
-"""Which checkpoints there are below a directory, for people and scripts. Nothing is changed, and nothing unpickled."""
+"""Which checkpoints and savepoints there are below a directory, for people and scripts. Nothing is changed, and nothing
+unpickled."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from firesteel.coordinator.documents import read_document
 from firesteel.coordinator.fencing import folder_of
 from firesteel.coordinator.importing import IMPORTED_FROM
 from firesteel.coordinator.lineage import fencing_of
+from firesteel.coordinator.savepoint import is_savepoint
 from firesteel.errors import ConfigurationError, RestoreError
 from firesteel.state.chains import verify as verify_file
 
@@ -27,7 +29,7 @@ class ListedCheckpoint:
     checkpoint: int
     path: str
     created_ms: int | None = None
-    kind: str | None = None  # checkpoint, final, or imported: it was started from
+    kind: str | None = None  # checkpoint, final, savepoint, or imported: it was started from
     size: int | None = None
     duration_ms: int | None = None
     confirmed: bool | None = None  # its output is committed
@@ -35,7 +37,8 @@ class ListedCheckpoint:
 
 
 def list_checkpoints(location: str, *, verify: bool = False) -> list[ListedCheckpoint]:
-    """All checkpoints below a directory: of all jobs, of one, of one incarnation, or a single one. Oldest first.
+    """All checkpoints below a directory: of all jobs, of one, of one incarnation, or a single one. Oldest first. And all
+    savepoints, after them.
 
     :param verify: read every state file and compare its checksums; without that only their sizes.
     :raises ConfigurationError: there is no such directory, or it cannot be read.
@@ -43,18 +46,34 @@ def list_checkpoints(location: str, *, verify: bool = False) -> list[ListedCheck
     storage = open_storage(location)
     try:
         storage.check_readable()
-        jobs = [(job, "") for job in _job_directories(storage, 0)] or _job_above(storage)
-        return [one for job, within in jobs for one in _of_job(job, within, verify)]
+        found = list(_directories(storage, 0))
+        jobs = [(each, "") for each in found if each.exists("_job")] or ([] if found else _job_above(storage))
+        checkpoints = [one for job, within in jobs for one in _of_job(job, within, verify)]
+        savepoints = [_savepoint(each, verify) for each in found if not each.exists("_job")]
+        return checkpoints + sorted(savepoints, key=lambda one: (one.job_name, one.job_id, one.created_ms or 0))
     except OSError as error:
         raise ConfigurationError(f"{error.filename or storage} cannot be read: {reason(error)}") from None
 
 
-def _job_directories(storage: Storage, depth: int) -> Iterator[Storage]:
-    if storage.exists("_job"):
+def _directories(storage: Storage, depth: int) -> Iterator[Storage]:
+    """Those of jobs, and savepoints."""
+    if storage.exists("_job") or is_savepoint(storage):
         yield storage
     elif depth < _DEEPEST:
         for folder in sorted(storage.folders()):
-            yield from _job_directories(storage.below(folder), depth + 1)
+            yield from _directories(storage.below(folder), depth + 1)
+
+
+def _savepoint(storage: Storage, verify: bool) -> ListedCheckpoint:
+    try:
+        found = read_completed(storage, "")
+    except RestoreError as error:
+        return ListedCheckpoint("", "", 0, 0, str(storage), kind="savepoint", problem=str(error))
+    metadata = found.metadata
+    listed = ListedCheckpoint(
+        metadata.job_name, metadata.job_id, metadata.incarnation, metadata.checkpoint, str(storage)
+    )
+    return replace(_described(listed, found, verify), kind="savepoint")
 
 
 def _job_above(storage: Storage) -> list[tuple[Storage, str]]:

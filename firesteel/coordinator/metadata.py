@@ -13,6 +13,7 @@ from firesteel.common.storage import Storage
 from firesteel.connectors.base import Json
 from firesteel.coordinator.documents import encode_document, read_document
 from firesteel.coordinator.engine import FileHandle
+from firesteel.state.parts import PART
 
 METADATA = "_metadata"
 
@@ -44,6 +45,9 @@ class CheckpointMetadata:
     committables: Mapping[str, Sequence[Json]]  # sink uid -> not yet confirmed, whichever checkpoint made them
     statistics: Mapping[str, Any] = field(default_factory=dict)
     given_up: Sequence[str] = field(default_factory=list)  # uids of operators whose state was left out on restoring
+    savepoint: bool = False  # it is one, and its state files are beside it
+    job_directory: str = ""  # of a savepoint: where its job has its checkpoints
+    claimed: str = ""  # the savepoint that this is a copy of, which goes when this goes
 
     def files(self) -> set[str]:
         return {handle["file"] for chain in self.state for handle in chain}
@@ -57,7 +61,9 @@ class CheckpointMetadata:
 
 
 def encode(metadata: CheckpointMetadata) -> bytes:
-    return encode_document("checkpoint", asdict(metadata))
+    """With parts of files in it, it has format 2: whoever does not know of parts would read too much."""
+    parts = any(PART in handle for chain in metadata.state for handle in chain)
+    return encode_document("checkpoint", asdict(metadata), 2 if parts else 1)
 
 
 def read(storage: Storage, folder: str) -> CheckpointMetadata:

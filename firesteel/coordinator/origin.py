@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from firesteel.coordinator.metadata import CheckpointMetadata
+from firesteel.coordinator.rescaling import rescaled_operators
 from firesteel.graph.plan import JobPlan
 from firesteel.state.origin import FileHandle, Origin
 from firesteel.state.redistribution import needs_others
@@ -11,12 +12,7 @@ from firesteel.state.redistribution import needs_others
 def origin_of(metadata: CheckpointMetadata, plan: JobPlan) -> Origin:
     """With the files that slots need besides their own: other subtasks' operator state, of operators whose parallelism
     changed and of those with union list state."""
-    before = metadata.operators
-    rescaled = {
-        operator.uid: before[operator.uid].parallelism
-        for operator in plan.operators
-        if operator.uid in before and before[operator.uid].parallelism != operator.parallelism
-    }
+    rescaled = rescaled_operators(metadata, plan)
 
     def shared(handle: FileHandle) -> bool:
         found: dict[str, list[str]] = handle.get("operator_state", {})

@@ -9,6 +9,7 @@ from typing import Any
 
 from firesteel.connectors.base import Json
 from firesteel.coordinator.engine import EpochResult, FileHandle
+from firesteel.coordinator.savepoint_requests import SavepointRequest
 
 
 class PendingCheckpoint:
@@ -20,12 +21,22 @@ class PendingCheckpoint:
     """
 
     def __init__(
-        self, checkpoint: int, slots: int, positions: Mapping[str, Json], *, snapshot: bool, final: bool
+        self,
+        checkpoint: int,
+        slots: int,
+        positions: Mapping[str, Json],
+        *,
+        snapshot: bool,
+        final: bool,
+        whole: bool = False,
+        savepoints: Sequence[SavepointRequest] = (),
     ) -> None:
         self.checkpoint = checkpoint
         self.positions = positions
         self.snapshot = snapshot
+        self.whole = whole
         self.final = final
+        self.savepoints = savepoints  # that are to be made of it
         self.started = time.monotonic()
         self.committables: dict[str, list[Json]] = {}
         self._slots = slots

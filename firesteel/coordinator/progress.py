@@ -6,10 +6,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
 from typing import TextIO
 
-from firesteel.coordinator.engine import EpochResult, FileHandle
+from firesteel.coordinator.engine import EpochResult
 from firesteel.coordinator.metadata import CheckpointMetadata
 from firesteel.graph.plan import JobPlan
 
@@ -43,12 +42,12 @@ class Progress:
             self._last_shown = time.monotonic()
 
     def restoring(self, size: int) -> None:
-        """A slot has read a state file of that size."""
+        """A slot has read so much of a state file."""
         with self._lock:
             self._bytes_restored += size
             if self._shown and self._to_restore and time.monotonic() - self._last_shown >= _RESTORING_S:
                 self._last_shown = time.monotonic()
-                done, of = self._bytes_restored / 1e6, sum(map(_chain_size, self._to_restore.state)) / 1e6
+                done, of = self._bytes_restored / 1e6, self._to_restore.size() / 1e6
                 self._print(f"restoring checkpoint {self._to_restore.checkpoint}: {done:,.1f} of {of:,.1f} MB")
 
     def restored(self, seconds: float) -> None:
@@ -78,6 +77,19 @@ class Progress:
             self.checkpoints += 1
             self.last_checkpoint = metadata
 
+    def savepointing(self, path: str, read: int, of: int) -> None:
+        """Slots have read so many bytes of the state that goes into a savepoint."""
+        with self._lock:
+            if self._shown and time.monotonic() - self._last_shown >= _RESTORING_S:
+                self._last_shown = time.monotonic()
+                self._print(f"savepoint {path}: {read / 1e6:,.1f} of {of / 1e6:,.1f} MB")
+
+    def savepoint(self, path: str, size: int, seconds: float) -> None:
+        """A savepoint is there."""
+        with self._lock:
+            if self._shown:
+                self._print(f"savepoint {path}: {size / 1e6:,.1f} MB in {seconds:.1f} s")
+
     def slot_memory(self, slot: int, rss: int) -> None:
         self.slots_rss[slot] = rss
 
@@ -106,7 +118,3 @@ class Progress:
     def _print(self, text: str) -> None:
         self._stream.write(f"[{self._name}] {text}\n")
         self._stream.flush()
-
-
-def _chain_size(chain: Sequence[FileHandle]) -> int:
-    return sum(handle["size"] for handle in chain)

@@ -87,6 +87,15 @@ class SourceReading:
         units, final = sum(self._last.values()), len(ended) == len(self._sources)
         return PlannedReading(ranges, units, caught_up, ended, final, splits, held_back)
 
+    def stop(self, *, drain: bool) -> PlannedReading:
+        """An epoch that reads nothing, because the job is to end with it.
+
+        :param drain: no source will ever have more, so that event time comes to its end.
+        """
+        self._last = dict.fromkeys(self._sources, 0)
+        ended = [uid for uid, (enumerator, _) in self._sources.items() if drain or enumerator.finished()]
+        return PlannedReading({}, 0, [], ended, drain, {}, [])
+
     def observe(self, seconds: float, reports: Iterable[dict[str, Any]]) -> None:
         """The planned epoch took so long, and this is what the slots say about it."""
         self.epoch_s = seconds

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.common.storage import MemoryStorage, Storage
+from firesteel.coordinator.claiming import delete_claimed
 from firesteel.coordinator.completed import Completed
 from firesteel.coordinator.lineage import Incarnation
 from firesteel.errors import SupersededError
@@ -23,15 +25,27 @@ class CompletedCheckpoints:
         self._incarnation = incarnation
         self._retained = retained
         self._kept = _completed_before(incarnation)
+        self._pinned: Counter[int] = Counter()
         self._remove_leftovers()
+
+    def pin(self, checkpoint: int) -> None:
+        """It stays, because something is being made of it, until it is unpinned and others are added."""
+        self._pinned[checkpoint] += 1
+
+    def unpin(self, checkpoint: int) -> None:
+        """Any thread may call this."""
+        self._pinned[checkpoint] -= 1
 
     def add(self, completed: Completed) -> None:
         """A checkpoint was completed and its output committed; drop those beyond the retained number."""
         self._kept.append(completed)
-        dropped, self._kept = self._kept[: -self._retained], self._kept[-self._retained :]
+        beyond, retained = self._kept[: -self._retained], self._kept[-self._retained :]
+        pinned = [old for old in beyond if self._pinned[old.metadata.checkpoint] > 0]
+        dropped, self._kept = [old for old in beyond if old not in pinned], pinned + retained
         needed = set().union(*(kept.metadata.files() for kept in self._kept))
         directory = self._incarnation.directory
         for old in dropped:
+            delete_claimed(old.metadata)  # first, since only this checkpoint knows of it
             directory.fencing.remove(old.folder)
             crash_point("between-drops")
             for file in old.metadata.files() - needed:
@@ -91,6 +105,7 @@ def discard(incarnation: Incarnation) -> None:
         )  # fmt: skip
         return
     for found in completed:
+        delete_claimed(found.metadata)
         directory.fencing.remove(found.folder)
     directory.storage.delete_folder()
 

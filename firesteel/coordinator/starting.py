@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from firesteel.coordinator.checkpointing import check_fits
+from firesteel.coordinator.claiming import check_claimable
 from firesteel.coordinator.completed import Completed, locate
 from firesteel.coordinator.importing import check_importable
 from firesteel.coordinator.lineage import JobDirectory
+from firesteel.coordinator.rescaling import with_key_groups_of
 from firesteel.errors import ConfigurationError, RestoreError
 from firesteel.graph.plan import JobPlan
 from firesteel.graph.settings import JobSettings
 
 
-def check_start(plan: JobPlan, settings: JobSettings) -> None:
+def check_start(plan: JobPlan, settings: JobSettings) -> JobPlan:
     """Refuse a start from a checkpoint that is not there, or that is not the program's.
+
+    Gives the plan that fits it, with the checkpoint's key groups.
 
     :raises FiresteelError: with what is wrong about it.
     """
@@ -30,7 +34,15 @@ def check_start(plan: JobPlan, settings: JobSettings) -> None:
         if own is None or not own.is_latest(found):
             check_importable(found, leave_output=start.allow_non_restored_state)
         check_fits(found, plan, start.allow_non_restored_state)
-        return
+        if start.claim:
+            if not lasting:
+                raise ConfigurationError(
+                    f"job {settings.name!r} cannot claim {found.path}: it has no checkpoints that last, so that nothing could "
+                    f"take its place. Set execution.checkpointing.interval and execution.checkpointing.dir, or start without a "
+                    f"claim (NO_CLAIM)"
+                )
+            check_claimable(found, own, settings.name)
+        return with_key_groups_of(found.metadata, plan)
     newest = _newest(own) if own is not None else None
     if start.must_resume:
         if not lasting:
@@ -45,10 +57,12 @@ def check_start(plan: JobPlan, settings: JobSettings) -> None:
                 f"{JobDirectory.storage_of(lasting, settings.name)}. Check its name and the directory, or start it "
                 f"without --resume"
             )
-    if newest is not None:
-        check_fits(newest, plan, start.allow_non_restored_state)
-        if not newest.confirmed and not start.allow_non_restored_state:
-            check_output(newest, {operator.uid for operator in plan.operators})
+    if newest is None:
+        return plan
+    check_fits(newest, plan, start.allow_non_restored_state)
+    if not newest.confirmed and not start.allow_non_restored_state:
+        check_output(newest, {operator.uid for operator in plan.operators})
+    return with_key_groups_of(newest.metadata, plan)
 
 
 def check_output(start: Completed, sinks: Collection[str]) -> None:

@@ -181,7 +181,9 @@ class CheckpointConfig(Flink1CheckpointConfig):
         return self._retention
 
     def set_savepoint_dir(self, directory: str) -> CheckpointConfig:
-        """Where savepoints go that are given no directory. No effect yet: there are none."""
+        """Where savepoints go that are given no directory: a path or URI, as for checkpoints."""
+        if not isinstance(directory, str) or not directory:
+            raise ConfigurationError(f"the savepoint directory is a path or URI, not {directory!r}")
         self._savepoint_directory = directory
         return self
 
@@ -241,6 +243,7 @@ class CheckpointConfig(Flink1CheckpointConfig):
             None if self._tolerable_failures == _UNLIMITED else self._tolerable_failures,
             self._retention is ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION,
             self._max_state_size,
+            self._savepoint_directory,
         )
 
 

@@ -208,7 +208,7 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
         return self._checkpoints.is_force_unaligned_checkpoints()
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
-        """Where savepoints go that are given no directory. No effect yet: there are none."""
+        """Where savepoints go that are given no directory: a path or URI, as for checkpoints."""
         self._checkpoints.set_savepoint_dir(directory)
         return self
 

@@ -67,11 +67,12 @@ def _strategy(text: str) -> str:
 
 
 def _claim_mode(env: Env, mode: _ClaimMode) -> None:
-    if mode is not _ClaimMode.NO_CLAIM:
+    if mode is _ClaimMode.LEGACY:
         raise ConfigurationError(
-            f"execution.state-recovery.claim-mode cannot be {mode.name}: a job that starts from a checkpoint takes a copy, "
-            f"and leaves the original alone (NO_CLAIM)"
+            "execution.state-recovery.claim-mode cannot be LEGACY: there the job depends on a savepoint that is not its own "
+            "and that anybody may delete. NO_CLAIM takes a copy and leaves the original alone; CLAIM makes the job its owner"
         )
+    env.start = replace(env.start, claim=mode is _ClaimMode.CLAIM)
 
 
 def _start(**changes: Callable[[Any], Any]) -> Callable[[Env, Any], object]:
@@ -166,7 +167,7 @@ def _checkpointing() -> list[EnvironmentOption]:
         Option(prefix + "externalized-checkpoint-retention", choice(ExternalizedCheckpointRetention),
                "NO_EXTERNALIZED_CHECKPOINTS", "Whether a cancelled job's checkpoints are deleted; only "
                "DELETE_ON_CANCELLATION does that.", _checkpoints(lambda c, v: c.set_externalized_checkpoint_retention(v))),
-        Option(prefix + "savepoint-dir", PATH, "", "No effect yet: there are no savepoints.",
+        Option(prefix + "savepoint-dir", PATH, "", "Where savepoints go that are given no directory: a path or URI.",
                _checkpoints(lambda c, v: c.set_savepoint_dir(v)), ("state.savepoints.dir",)),
         Option(prefix + "storage", choice(CheckpointStorageKind), "", "`filesystem`: in the directory, which has to be set. "
                "`jobmanager`: in the driver's memory, up to 5 MB for each slot, if there is no directory. By itself: in "
@@ -192,11 +193,13 @@ def _checkpointing() -> list[EnvironmentOption]:
 def _starting() -> list[EnvironmentOption]:
     prefix, before = "execution.state-recovery.", "execution.savepoint."
     return [
-        Option(prefix + "path", PATH, "", "The checkpoint to start from, of this or any other job: its directory or its "
-               "`_metadata` file (`run -s`).", _start(restore_from=_same), (before + "path",)),
+        Option(prefix + "path", PATH, "", "The checkpoint or savepoint to start from, of this or any other job: its "
+               "directory or its `_metadata` file (`run -s`).", _start(restore_from=_same), (before + "path",)),
         Option(prefix + "ignore-unclaimed-state", BOOLEAN, "false", "Give up state of operators that the program does not "
                "have any more (`run -n`).", _start(allow_non_restored_state=_same), (before + "ignore-unclaimed-state",)),
-        Option(prefix + "claim-mode", choice(_ClaimMode), "NO_CLAIM", "Only NO_CLAIM: the original is left alone.",
+        Option(prefix + "claim-mode", choice(_ClaimMode), "NO_CLAIM", "Who owns the savepoint that the job starts from. "
+               "NO_CLAIM: the user; the job takes a copy. CLAIM: the job, which deletes it when newer checkpoints are there, "
+               "and takes the place of the job that made it. LEGACY is refused.",
                _claim_mode, ("execution.savepoint-restore-mode",)),
         Option("firesteel.resume", BOOLEAN, "false", "Refuse to start without a checkpoint of the job to go on from "
                "(`run --resume`).", _start(must_resume=_same)),

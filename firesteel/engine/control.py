@@ -34,6 +34,7 @@ class ControlServer:
         self._failure: dict[str, Any] | None = None
         self._lost = False  # whether a slot of this incarnation is gone without a word
         self._changed = threading.Condition()
+        self._sending = threading.Lock()
         threading.Thread(target=self._accept, name="control-accept", daemon=True).start()
         threading.Thread(target=self._watch, name="control-watch", daemon=True).start()
 
@@ -48,13 +49,20 @@ class ControlServer:
         """Ask all slots to end, and wait until they have; those that do not are cut off, which ends them too."""
         with self._changed:
             slots = dict(self._slots)
-        for messages in slots.values():
-            with contextlib.suppress(OSError):
-                messages.send({"type": "stop"})
+        for slot in slots:
+            self.send(slot, {"type": "stop"})
         with self._changed:
             self._changed.wait_for(lambda: not self._slots, timeout)
             for messages in self._slots.values():
                 messages.close()
+
+    def send(self, slot: int, message: dict[str, Any]) -> None:
+        """That the slot is gone is noticed by whoever listens to it."""
+        with self._changed:
+            messages = self._slots.get(slot)
+        if messages is not None:
+            with self._sending, contextlib.suppress(OSError):
+                messages.send(message)
 
     def failure(self, timeout: float) -> dict[str, Any] | None:
         """What a slot said it failed with. It says so before Spark can notice, so a short wait is enough; and none at all

@@ -85,13 +85,13 @@ class JobFrames:
     # ---- out
 
     def arrow_schema(self, schema: Any) -> pyarrow.Schema:
-        return pyarrow.schema([_arrow_field(field, field.name) for field in struct_type(schema).fields])
+        return arrow_schema(struct_type(schema))
 
     def read(self, files: Sequence[str], schema: Any) -> DataFrame:
         return read_files(self._session(), files, struct_type(schema))
 
     def run(self, description: str, action: Callable[[], Any]) -> Any:
-        with _job_group(self._session().sparkContext, self._group, description):
+        with job_group(self._session().sparkContext, self._group, description):
             try:
                 return action()
             except Exception:
@@ -126,7 +126,7 @@ def check_frame(frame: Any) -> None:
 def check_schema(schema: Any) -> None:
     """Refuse what is no schema. Whether a DDL string is one is known once Spark runs."""
     if isinstance(schema, spark.StructType):
-        pyarrow.schema([_arrow_field(field, field.name) for field in schema.fields])
+        arrow_schema(schema)
     elif not isinstance(schema, str) or not schema.strip():
         raise GraphError(
             f"a schema is a DDL string such as 'id BIGINT, name STRING' or a pyspark StructType, not {schema!r:.200}"
@@ -179,6 +179,13 @@ _PLAIN: dict[type[spark.DataType], pyarrow.DataType] = {
     spark.TimestampNTZType: pyarrow.timestamp("us"),
     spark.NullType: pyarrow.null(),
 }
+
+
+def arrow_schema(schema: spark.StructType) -> pyarrow.Schema:
+    """
+    :raises ConfigurationError: a column has a type that records cannot be written as.
+    """
+    return pyarrow.schema([_arrow_field(field, field.name) for field in schema.fields])
 
 
 def _check_readable(path: str, kind: spark.DataType) -> None:
@@ -234,7 +241,7 @@ _GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCa
 
 
 @contextlib.contextmanager
-def _job_group(sc: SparkContext, group: str, description: str) -> Iterator[None]:
+def job_group(sc: SparkContext, group: str, description: str) -> Iterator[None]:
     """Spark jobs of this thread belong to a group for a while."""
     before = [sc.getLocalProperty(key) for key in _GROUP]
     sc.setJobGroup(group, description, interruptOnCancel=False)

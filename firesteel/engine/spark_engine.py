@@ -186,6 +186,7 @@ class SparkEngine:
             "level": level,
             "checkpoint": order.checkpoint,
             "snapshot": order.snapshot,
+            "whole": order.whole,
             "completed": order.completed,
             "caught_up": list(order.caught_up),
             "ended": list(order.ended),
@@ -242,6 +243,10 @@ class SparkEngine:
             return str(self._handle.scratch.path)
         self._own_scratch = self._own_scratch or ScratchDir.create()
         return str(self._own_scratch.path)
+
+    def tell(self, slot: int, message: SlotMessage) -> None:
+        if self._control is not None:
+            self._control.send(slot, message)
 
     def undeploy(self) -> None:
         self._addresses = []

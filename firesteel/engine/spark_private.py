@@ -27,7 +27,10 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession, SQLContext
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql.types import StructType
+from pyspark.sql.udf import UserDefinedFunction
 from pyspark.traceback_utils import SCCallSiteSync
+from pyspark.util import PythonEvalType
 
 GATEWAY_PORT = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit: the JVM is there already, and is this process's parent."""
@@ -53,6 +56,14 @@ def connect_session_in_use(environ: Mapping[str, str]) -> str | None:
 def is_classic(frame: DataFrame) -> bool:
     """Whether a DataFrame lives in a JVM of this process, and not behind Spark Connect."""
     return isinstance(frame, ClassicDataFrame)
+
+
+def map_in_arrow(frame: DataFrame, function: Callable[..., Any], schema: StructType) -> DataFrame:
+    """`DataFrame.mapInArrow`, which in public asks for pandas although it has no use for it."""
+    assert isinstance(frame, ClassicDataFrame)
+    udf = UserDefinedFunction(function, returnType=schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    columns: Any = udf(*(frame[name] for name in frame.columns))
+    return ClassicDataFrame(frame._jdf.mapInArrow(columns._jc, False, None), frame.sparkSession)
 
 
 def active_context() -> SparkContext | None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from firesteel.common.execution_config import MAX_KEY_GROUPS
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import GraphError
 from firesteel.graph.nodes import FromFrame, Graph, Input, Node, Operator, Partitioning, Read
@@ -62,6 +63,7 @@ class PlannedOperator:
     inputs: tuple[PlannedEdge, ...]
     output_type: TypeInformation | None = None
     side_types: Mapping[str, TypeInformation | None] = field(default_factory=dict)  # of the side outputs somebody reads
+    max_parallelism_given: bool = False  # by the program, so that a checkpoint with another one is refused
 
     @property
     def kind(self) -> str:
@@ -127,7 +129,8 @@ def build_plan(graph: Graph, parallelism: int, max_parallelism: int | None, chai
     edge_ids = iter(range(1 << 30))
     for node in nodes:
         degree = node.parallelism or parallelism
-        ceiling = node.max_parallelism or max_parallelism or DEFAULT_MAX_PARALLELISM
+        given = node.max_parallelism or max_parallelism
+        ceiling = given or default_max_parallelism(degree)
         if degree > ceiling:
             raise GraphError(
                 f"operator '{node.name}' (defined at {node.defined_at}) has parallelism {degree}, above its maximum "
@@ -168,8 +171,15 @@ def build_plan(graph: Graph, parallelism: int, max_parallelism: int | None, chai
             inputs,
             node.output_type,
             dict(node.side_types),
+            given is not None,
         )
     return JobPlan(tuple(planned.values()))
+
+
+def default_max_parallelism(parallelism: int) -> int:
+    """How many key groups an operator has if nobody says so, as in Flink: room to grow by half, and 128 at least."""
+    enough = 1 << (parallelism + parallelism // 2 - 1).bit_length()
+    return min(max(enough, DEFAULT_MAX_PARALLELISM), MAX_KEY_GROUPS)
 
 
 def _chained(node: Node) -> bool:

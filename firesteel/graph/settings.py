@@ -21,6 +21,7 @@ class CheckpointSettings:
     tolerable_failures: int | None = None  # in a row; None: any number
     delete_on_cancellation: bool = False
     max_state_size: int | None = None  # checkpoints are in the driver's memory, if there is no directory
+    savepoint_directory: str | None = None  # where savepoints go that are given none
 
     @property
     def enabled(self) -> bool:
@@ -31,9 +32,10 @@ class CheckpointSettings:
 class StartSettings:
     """From which checkpoint a job starts. Its own newest one, if there is one, unless something else is said here."""
 
-    restore_from: str | None = None  # a checkpoint's directory or _metadata file, of this or of any other job
+    restore_from: str | None = None  # a checkpoint's or savepoint's directory or _metadata file, of any job
     allow_non_restored_state: bool = False  # state of operators that the program does not have any more is given up
     must_resume: bool = False  # the job has to have a checkpoint: it is an error if it would start from nothing
+    claim: bool = False  # the job owns the savepoint that it starts from
     take_over: bool = False  # even if another driver runs the job, which then has to end
 
 

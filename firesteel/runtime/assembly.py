@@ -36,6 +36,7 @@ from firesteel.runtime.timestamps import Timestamper
 from firesteel.runtime.windows.aligned import AlignedWindowOperator
 from firesteel.runtime.windows.choice import window_operator
 from firesteel.runtime.windows.operator import WindowOperator
+from firesteel.runtime.windows.waiting import Waiting
 from firesteel.state.files import UNION
 from firesteel.state.hashmap import HashMapStore
 from firesteel.state.native import NativeState
@@ -98,6 +99,7 @@ class Assembly:
         self._operations: dict[int, tuple[Operation, Gate]] = {}
         self._services: dict[int, Any] = {}  # the timer services, which know the current watermark
         self._windowed: dict[int, WindowOperator] = {}
+        self._waiting: dict[int, Waiting] = {}  # of window operators that have a subtask here
         self._groups: dict[int, KeyGroups] = {}
         self.restored = restore_state(plan, place, self._create_store)
         try:
@@ -110,8 +112,10 @@ class Assembly:
 
     # ---- watermarks as state
 
-    def save_times(self) -> None:
-        """Put watermarks into their stores: once, at a barrier."""
+    def save(self) -> None:
+        """Put watermarks, and what waits to be sent, into their stores: once, at a barrier."""
+        for waiting in self._waiting.values():
+            waiting.save()
         for _, store, timed in self._times:
             saved, table, name = timed.snapshot(), store.subtask_table(TIME), type(timed).__name__
             if saved or table.get(name):  # nothing to save may be news
@@ -148,7 +152,7 @@ class Assembly:
         if operator.id in self._services:
             self._services[operator.id].watermark = gate.watermark  # what functions see of a restored watermark
         if operator.id in self._windowed:
-            self._windowed[operator.id].restored()
+            self.counts[operator.uid][0] += self._windowed[operator.id].restored()
 
     def _channel(self, operator: PlannedOperator, edge: PlannedEdge, name: str) -> Channel:
         operation, gate = self._operations[operator.id]
@@ -240,6 +244,8 @@ class Assembly:
         windows = window_operator(operator, kind, keyed, context, emitter, self._place.now)
         self.timers.append((operator.level, windows.timers))
         self._windowed[operator.id] = windows
+        if kind.pre_combine:
+            self._waiting[operator.id] = Waiting(keyed.store)
         self._services[operator.id] = windows.timers.service
         take = windows.take if isinstance(windows, AlignedWindowOperator) else None
         return Operation([windows.push], windows.timers.advance, emitter.idle, take)
@@ -317,8 +323,9 @@ class Assembly:
         selector = resolve_selector(edge.key_selector) if edge.key_selector is not None else None
         partition = resolve_partitioner(edge.partitioner) if edge.partitioner is not None else None
         groups, restored = self._key_groups(downstream), self._place.origin is not None
+        waiting, slot = self._waiting.get(downstream.id), self._place.slot
         exchange = create_exchange(
-            edge, operator, downstream, self._place.slot, self._send, selector, partition, groups, restored
+            edge, operator, downstream, slot, self._send, selector, partition, groups, restored, waiting
         )
         self.exchanges.append((operator.level, exchange))
         return exchange

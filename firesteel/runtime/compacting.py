@@ -17,6 +17,7 @@ from typing import Any
 from firesteel.common.storage import Storage
 from firesteel.errors import CheckpointError
 from firesteel.state.compaction import Compaction
+from firesteel.state.parts import PART
 
 COMPACT_FILES = 8
 _FIRST_PAUSE_S = 1.0
@@ -91,5 +92,11 @@ class Compactor:
 
 
 def _worth_compacting(chain: list[dict[str, Any]]) -> bool:
-    """When the deltas have grown to the base's size: each byte is then rewritten a few times, however large the state."""
-    return len(chain) >= COMPACT_FILES and sum(f["size"] for f in chain[1:]) >= chain[0]["size"]
+    """When the deltas have grown to the base's size: each byte is then rewritten a few times, however large the state.
+
+    A part of somebody's file is no base: it says nothing about the size of this slot's state, and others wait for the file.
+    """
+    if len(chain) < COMPACT_FILES:
+        return False
+    base = 0 if PART in chain[0] else chain[0]["size"]
+    return bool(sum(f["size"] for f in chain[1:]) >= base)

@@ -18,6 +18,7 @@ from firesteel.runtime.exchange import (
     ShuffleExchange,
 )
 from firesteel.runtime.windows.precombining import CombiningExchange
+from firesteel.runtime.windows.waiting import Waiting
 
 
 def create_exchange(
@@ -30,6 +31,7 @@ def create_exchange(
     partition: Callable[[Any, int], int] | None,
     groups: KeyGroups,
     restored: bool = False,
+    waiting: Waiting | None = None,
 ) -> Exchange:
     """The sending end for an edge's partitioning, and for what is done with records behind it."""
     place = (edge, upstream, downstream, slot, send)
@@ -38,7 +40,8 @@ def create_exchange(
             assert selector is not None
             kind = downstream.operator
             if isinstance(kind, Window) and kind.pre_combine:
-                return CombiningExchange(*place, kind=kind, restored=restored, selector=selector, groups=groups)
+                routing = {"selector": selector, "groups": groups}
+                return CombiningExchange(*place, kind=kind, restored=restored, waiting=waiting, **routing)
             return KeyExchange(*place, selector=selector, groups=groups)
         case Partitioning.CUSTOM:
             assert selector is not None and partition is not None

@@ -117,7 +117,11 @@ class Exchange:
     def idle(self, idle: bool) -> None:
         self._idle = idle
 
-    def flush(self) -> None:
+    def flush(self, barrier: bool = False) -> None:
+        """The level has ended.
+
+        :param barrier: state is saved when the epoch has.
+        """
         for target, buffer in zip(self._targets, self._buffers, strict=True):
             if buffer.values or buffer.marks or buffer.idle != self._idle:
                 self._close(target, buffer)

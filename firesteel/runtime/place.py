@@ -33,7 +33,7 @@ class SlotPlace:
     rocksdb: RocksDBSettings | None = None  # None: state is in memory
     scratch: str | None = None  # a directory of this machine, for as long as the driver lives
     now: Callable[[], int] = wall_clock
-    on_restored: Callable[[int], None] | None = None  # told how large each state file was that has been read
+    on_restored: Callable[[int], None] | None = None  # told how much was read of each state file
 
     @cached_property
     def storage(self) -> Storage:

@@ -11,11 +11,12 @@ from firesteel.graph.keys import groups_of
 from firesteel.graph.plan import JobPlan, PlannedOperator
 from firesteel.runtime.place import SlotPlace
 from firesteel.runtime.snapshots import FileHandle
-from firesteel.state.chains import deltas, native_part, state_files
-from firesteel.state.files import NO_GROUP, OPERATOR_KINDS, Delta
+from firesteel.state.chains import databases, deltas, native_part, state_files
+from firesteel.state.files import OPERATOR_KINDS, Delta
 from firesteel.state.native import NativeState
 from firesteel.state.operator import OperatorTable, create_operator_table
 from firesteel.state.origin import Origin
+from firesteel.state.parts import Part, without_part
 from firesteel.state.redistribution import needs_others, redistribute
 from firesteel.state.store import Store
 
@@ -42,6 +43,10 @@ def restore_state(plan: JobPlan, place: SlotPlace, create: CreateStore) -> Resto
     chain = [{key: value for key, value in handle.items() if key != "data"} for handle in place.restore]
     database = native_part(chain)
     as_it_is = bool(database) and place.rocksdb is not None and not _moved(place, operators)
+    if as_it_is:
+        # what is not the slot's is dropped by opening it, so all of the files stands in the chain again
+        database = [without_part(handle) for handle in database]
+        chain = [*database, *state_files(chain)]
     native = _open(place, database if as_it_is else [], {operator.uid for operator in operators})
     restored = RestoredState({}, native, chain)
     try:
@@ -59,12 +64,12 @@ def restore_state(plan: JobPlan, place: SlotPlace, create: CreateStore) -> Resto
 
 def _load(plan: JobPlan, place: SlotPlace, stores: Mapping[str, Store], chain: list[FileHandle]) -> None:
     """Give stores their part of what a chain holds, and of what other slots' do."""
-    parallelism = {operator.uid: operator.parallelism for operator in plan.operators}
-    owned = {each.uid: groups_of(place.slot, each.parallelism, each.max_parallelism) for each in plan.operators}
-    for delta in _deltas(place, chain):
-        if delta.uid in stores and (delta.group == NO_GROUP or delta.group in owned[delta.uid]):
-            stores[delta.uid].load(delta.name, delta.kind, delta.keys, delta.values, delta.deleted)
+    operators = [operator for operator in plan.operators if operator.uid in stores]
+    owned = {each.uid: groups_of(place.slot, each.parallelism, each.max_parallelism) for each in operators}
+    for delta in _deltas(place, chain, Part(owned, stores.keys())):
+        stores[delta.uid].load(delta.name, delta.kind, delta.keys, delta.values, delta.deleted)
     if place.origin is not None:
+        parallelism = {operator.uid: operator.parallelism for operator in plan.operators}
         redistribute_operator_state(place.origin, place.storage, place.slot, parallelism, stores)
 
 
@@ -84,13 +89,10 @@ def _open(place: SlotPlace, database: list[FileHandle], uids: Collection[str]) -
     return RocksDBState(place.rocksdb, base, place.job_id, place.slot, place.storage, database, uids, place.on_restored)
 
 
-def _deltas(place: SlotPlace, chain: list[FileHandle]) -> Iterator[Delta]:
+def _deltas(place: SlotPlace, chain: list[FileHandle], mine: Part) -> Iterator[Delta]:
     """Of a whole chain, saying how much has been read."""
-    database = native_part(chain)
-    for part in ([database] if database else []) + [[handle] for handle in state_files(chain)]:
-        yield from deltas(place.storage, part)
-        if place.on_restored is not None:
-            place.on_restored(sum(handle["size"] for handle in part))
+    for files in [*databases(chain), *([handle] for handle in state_files(chain))]:
+        yield from deltas(place.storage, files, mine, place.on_restored)
 
 
 def redistribute_operator_state(
@@ -98,22 +100,21 @@ def redistribute_operator_state(
 ) -> None:
     """Give the subtasks in this slot their part of what all subtasks had.
 
-    Their own files have been loaded, so what they get instead counts as changes: it is in the next checkpoint's delta.
+    What they get counts as changes, so that it is in the next checkpoint's delta: in their own files there is, if anything,
+    what they get this instead of.
 
     :param parallelism: operator uid -> its parallelism now.
     :param stores: operator uid -> its store in this slot.
     """
     known: dict[tuple[str, str], tuple[str, list[OperatorTable]]] = {}
-    for uid in origin.rescaled.keys() & stores.keys():
-        for name, (kind, _) in stores[uid].operator_tables().items():  # there, but perhaps not in anybody's state
-            known[uid, name] = kind, [create_operator_table(kind) for _ in range(origin.rescaled[uid])]
+    of_subtasks = Part({}, stores.keys())
     for subtask, chain in enumerate(origin.chains):
-        for delta in deltas(storage, state_files(chain), {NO_GROUP}):
+        for delta in deltas(storage, state_files(chain), of_subtasks):
             uid, kind = delta.uid, delta.kind
-            if uid not in stores or kind not in OPERATOR_KINDS:
+            if kind not in OPERATOR_KINDS:
                 continue
             before = origin.rescaled.get(uid, parallelism[uid])
-            # files may still hold what a subtask had that there was no more when the checkpoint was taken
+            # checkpoints of format 1 may hold what a subtask had that there was no more when they were taken
             if subtask < before and needs_others(kind, rescaled=uid in origin.rescaled):
                 if (uid, delta.name) not in known:
                     known[uid, delta.name] = kind, [create_operator_table(kind) for _ in range(before)]

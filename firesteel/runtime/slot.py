@@ -141,6 +141,7 @@ class Slot:
                     poke.connect(self.address)
                 threading.Event().wait(_GRACE_S)  # a function may be stuck; the process exits sooner if it is not
                 self._end(1)
+            self.task.order(message)
         self._end(1)  # the driver is gone, and with it the job
 
     def _beat(self) -> None:

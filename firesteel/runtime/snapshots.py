@@ -21,6 +21,7 @@ from firesteel.runtime.compacting import Compactor
 from firesteel.runtime.whole_state import WholeState
 from firesteel.state.chains import native_part, state_files
 from firesteel.state.files import NO_GROUP, Delta, StateFileWriter
+from firesteel.state.layouts import whole_scan
 from firesteel.state.native import NativeState
 from firesteel.state.serializing import unpicklable
 from firesteel.state.store import Store, Table
@@ -75,18 +76,25 @@ class Snapshots:
         self._thread = threading.Thread(target=self._write_all, name="snapshots", daemon=True)
         self._thread.start()
 
-    def barrier(self, checkpoint: int, nonce: str, persist: Callable[[], None]) -> None:
-        """Serialise what changed; a thread makes it durable, as it does the sinks' output, and tells the driver."""
+    def barrier(self, checkpoint: int, nonce: str, persist: Callable[[], None], *, whole: bool = False) -> None:
+        """Serialise what changed; a thread makes it durable, as it does the sinks' output, and tells the driver.
+
+        :param whole: serialise everything. Without checkpoints nobody notes what changed, and there is no chain.
+        """
         writer = StateFileWriter(self._slot, checkpoint)
         entries = 0
         for operator in self._stores:
             for name, kind, table in operator.store.tables():
-                for delta in _by_group(operator, name, kind, table, checkpoint):
+                for delta in _by_group(operator, name, kind, table, None if whole else checkpoint):
                     _add(writer, delta)
                     entries += len(delta.keys) + len(delta.deleted)
-        if self._native is not None:
-            self._native.barrier(checkpoint)
-        self._work.put(lambda: self._finish(checkpoint, nonce, persist, writer if entries else None))
+        native = None if whole else self._native
+        if whole:
+            with self._lock:
+                self._base = []
+        if native is not None:
+            native.barrier(checkpoint)
+        self._work.put(lambda: self._finish(checkpoint, nonce, persist, writer if entries else None, native))
 
     def check(self) -> None:
         """Raise what kept the sinks' output from becoming durable: it cannot be carried on, only made again."""
@@ -118,16 +126,23 @@ class Snapshots:
         while (work := self._work.get()) is not None:
             work()
 
-    def _finish(self, checkpoint: int, nonce: str, persist: Callable[[], None], writer: StateFileWriter | None) -> None:
+    def _finish(
+        self,
+        checkpoint: int,
+        nonce: str,
+        persist: Callable[[], None],
+        writer: StateFileWriter | None,
+        native: NativeState | None,
+    ) -> None:
         try:
             persist()
         except Exception as error:  # noqa: BLE001  raised again by check() on the slot's own thread
             self._broken = error
             self._tell({"type": "declined", "checkpoint": checkpoint, "nonce": nonce, "why": str(error)})
         else:
-            self._write(checkpoint, nonce, writer)
+            self._write(checkpoint, nonce, writer, native)
 
-    def _write(self, checkpoint: int, nonce: str, writer: StateFileWriter | None) -> None:
+    def _write(self, checkpoint: int, nonce: str, writer: StateFileWriter | None, native: NativeState | None) -> None:
         try:
             with self._lock:
                 base = self._base
@@ -140,8 +155,8 @@ class Snapshots:
                 crash_point("slot-after-state-file")
                 delta = writer.handle(name, data, checksum)
                 chain = [*chain, delta] if self._whole is None else self._whole.send(chain, delta, f"{name}.whole")
-            if self._native is not None:
-                chain = [*self._native.write(checkpoint, self._storage, self._folder, native_part(base)), *chain]
+            if native is not None:
+                chain = [*native.write(checkpoint, self._storage, self._folder, native_part(base)), *chain]
             with self._lock:
                 self._chains[checkpoint] = chain
         except OSError as error:
@@ -161,10 +176,19 @@ def _add(writer: StateFileWriter, delta: Delta) -> None:
         raise unpicklable(delta.uid, delta.name, delta.kind, keys, delta.values, error) from error
 
 
-def _by_group(operator: KeyedStore, name: str, kind: str, table: Table, checkpoint: int) -> list[Delta]:
-    puts, deleted = table.barrier(checkpoint)
+def _by_group(operator: KeyedStore, name: str, kind: str, table: Table, checkpoint: int | None) -> list[Delta]:
+    """
+    :param checkpoint: the barrier that it is; None: not what changed, but all there is.
+    """
+    puts, deleted = (whole_scan(kind, table.scan()), []) if checkpoint is None else table.barrier(checkpoint)
     deltas = _Deltas(operator.uid, name, kind)
-    group_of = operator.store.key_groups.__getitem__ if table.grouped else _no_group
+    groups = operator.store.key_groups
+    group_of = groups.__getitem__ if table.grouped else _no_group
+    if table.windowed:  # it would come to the same, by a longer way
+
+        def group_of(key: Any) -> int:
+            return groups[key[0]]
+
     for key, change in puts:
         delta = deltas[group_of(key)]
         delta.keys.append(key)

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any
 
 from firesteel.common.crashpoints import crash_point
 from firesteel.connectors.base import Aside, Json, Timestamped
@@ -23,6 +24,7 @@ from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.flow import MAX_WATERMARK, Times, Values
 from firesteel.runtime.participants import Barriers
 from firesteel.runtime.place import SlotPlace
+from firesteel.runtime.savepoints import SavepointWriter
 from firesteel.runtime.snapshots import Snapshots, Tell
 from firesteel.runtime.split_watermarks import WHOLE
 from firesteel.runtime.timestamps import Timestamper
@@ -40,6 +42,7 @@ class LevelOrder:
     ranges: dict[str, list[Json]] = field(default_factory=dict)  # source uid -> this slot's ranges
     checkpoint: int | None = None  # the barrier at the epoch's end
     snapshot: bool = True  # whether that barrier snapshots state, or only commits sinks
+    whole: bool = False  # whether that snapshot is of everything, and not of what changed
     completed: int | None = None  # the newest completed checkpoint
     caught_up: Sequence[str] = ()  # sources that have nothing more to give for now
     ended: Sequence[str] = ()  # sources that never will have
@@ -72,6 +75,7 @@ class SlotTask:
             place.max_state_size,
             self._native,
         )
+        self._savepoints = SavepointWriter(place.storage, place.slot, place.main_classes, tell)
 
     # ---- running
 
@@ -107,7 +111,7 @@ class SlotTask:
                     timestamper.held_back()
         for level, exchange in parts.exchanges:
             if level == order.level:
-                exchange.flush()
+                exchange.flush(barrier=order.checkpoint is not None and order.snapshot)
         if parts.frames:
             self._send_frames(order.level)
         if order.level == self._plan.levels - 1:
@@ -217,11 +221,11 @@ class SlotTask:
         if order.checkpoint is not None:
             persist = self._persisting(committables)
             if order.snapshot:
-                self.assembly.save_times()
+                self.assembly.save()
                 for participant in self.assembly.participants:
                     participant.snapshot(order.checkpoint, self._place.now())
                 self._barriers.taken(order.checkpoint)
-                self._snapshots.barrier(order.checkpoint, self._nonce, persist)
+                self._snapshots.barrier(order.checkpoint, self._nonce, persist, whole=order.whole)
             else:
                 persist()
         counts = self.assembly.counts
@@ -268,9 +272,17 @@ class SlotTask:
         self._sequence += 1
         self._send_row(address, payload)
 
+    def order(self, message: dict[str, Any]) -> None:
+        """Something to do that is no part of an epoch, as the driver says over the control connection."""
+        if message["type"] == "savepoint":
+            self._savepoints.write(message)
+        elif message["type"] == "savepoint-dropped":
+            self._savepoints.drop(message["savepoint"])
+
     def stop_processes(self) -> None:
         """The process is about to exit without `close`: leave nothing behind. Any thread may call this."""
         self._snapshots.stop_compaction()
+        self._savepoints.kill()
         if self._native is not None:
             self._native.discard()
 
@@ -283,6 +295,7 @@ class SlotTask:
             writing.writer.close()
         for function in parts.functions:
             function.close()
+        self._savepoints.close()
         self._snapshots.close()
         if self._native is not None:
             self._native.close()

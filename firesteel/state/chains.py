@@ -6,12 +6,14 @@ memory whatever the store, and with timers that are due soon. No entry is in bot
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 
 from firesteel.common.storage import Storage
 from firesteel.errors import RestoreError
 from firesteel.state.files import Delta, StateFile
 from firesteel.state.origin import FileHandle
+from firesteel.state.parts import PART, Part, wanted_of
 
 ROCKSDB = "rocksdb"
 """The kind of a file handle that is part of a database; its `name` is what the file is called there."""
@@ -32,8 +34,14 @@ def is_native(handle: FileHandle) -> bool:
 
 
 def native_part(chain: Sequence[FileHandle]) -> list[FileHandle]:
-    """The database's files; none of a hashmap store's chain."""
+    """The files of databases; none of a hashmap store's chain."""
     return [handle for handle in chain if is_native(handle)]
+
+
+def databases(chain: Sequence[FileHandle]) -> list[list[FileHandle]]:
+    """The same, by database. After a change of parallelism there may be several, each with a part of its own, since no key
+    group is in two."""
+    return [list(files) for _, files in groupby(native_part(chain), lambda handle: handle.get(PART))]
 
 
 def state_files(chain: Sequence[FileHandle]) -> list[FileHandle]:
@@ -41,24 +49,37 @@ def state_files(chain: Sequence[FileHandle]) -> list[FileHandle]:
     return [handle for handle in chain if not is_native(handle)]
 
 
-def deltas(storage: Storage, chain: Sequence[FileHandle], groups: Container[int] | None = None) -> Iterator[Delta]:
-    """What a chain holds of these key groups (all: None), reading no more than that, to be applied one after the other.
-    NO_GROUP is one as well.
+def deltas(
+    storage: Storage,
+    chain: Sequence[FileHandle],
+    mine: Part | None = None,
+    on_read: Callable[[int], None] | None = None,
+) -> Iterator[Delta]:
+    """What a chain holds, to be applied one after the other.
 
+    :param mine: read no more than that of it.
+    :param on_read: told how much was read of each file.
     :raises RestoreError: a file is missing, damaged or of a newer format.
     """
-    native = native_part(chain)
-    if native:
+    for files in databases(chain):
         try:
             from firesteel.state.rocksdb.reading import native_deltas
         except ModuleNotFoundError as error:
             raise RestoreError(
-                f"{storage.at(native[0]['file'])} is of a RocksDB: pip install firesteel[rocksdb]"
+                f"{storage.at(files[0]['file'])} is of a RocksDB: pip install firesteel[rocksdb]"
             ) from error
-        yield from native_deltas(storage, native, groups)
+        yield from native_deltas(storage, files, _wanted(files[0], mine))
+        if on_read is not None:
+            on_read(sum(handle["size"] for handle in files))
     for handle in state_files(chain):
         with StateFile(handle["file"], handle["checksum"], storage) as file:
-            yield from file.deltas(groups)
+            yield from file.deltas(_wanted(handle, mine))
+        if on_read is not None:
+            on_read(file.bytes_read)
+
+
+def _wanted(handle: FileHandle, mine: Part | None) -> Callable[[str, int], bool]:
+    return wanted_of(handle) if mine is None else mine.within(handle).has
 
 
 def verify(storage: Storage, handle: FileHandle) -> None:

@@ -19,10 +19,10 @@ import io
 import json
 import pickle
 import struct
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, BinaryIO
 
 from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
 
@@ -44,6 +44,11 @@ _PLAIN_OR_TUPLE = _PLAIN | {tuple}
 _ANYWHERE = LocalStorage("")
 
 
+def everything(uid: str, group: int) -> bool:
+    """Whoever wants every block of a file."""
+    return True
+
+
 @dataclass(frozen=True)
 class Delta:
     """The changes of one key group of one state: keys and what changed under them, and keys deleted."""
@@ -58,11 +63,15 @@ class Delta:
 
 
 class StateFileWriter:
-    """Builds a state file in memory: it is serialised at the barrier and made durable later, by another thread."""
+    """Builds a state file in memory: it is serialised at the barrier and made durable later, by another thread.
 
-    def __init__(self, slot: int, checkpoint: int) -> None:
-        self._out = io.BytesIO()
-        self._out.write(_HEADER.pack(MAGIC, VERSION))
+    :param out: where it goes instead, piece by piece. Closing that is the giver's business.
+    """
+
+    def __init__(self, slot: int, checkpoint: int, out: BinaryIO | None = None) -> None:
+        self._out = io.BytesIO() if out is None else out
+        self._size = 0
+        self._write(_HEADER.pack(MAGIC, VERSION))
         self._footer: dict[str, Any] = {"slot": slot, "checkpoint": checkpoint, "states": []}
         self._blocks: dict[tuple[str, str], list[list[Any]]] = {}
 
@@ -75,8 +84,12 @@ class StateFileWriter:
             state = {"uid": delta.uid, "name": delta.name, "kind": delta.kind, "blocks": blocks}
             self._footer["states"].append(state)
         entries = len(delta.keys) + len(delta.deleted)
-        blocks.append([delta.group, codec, self._out.tell(), len(block), entries, xxh3_64_hexdigest(block)])
-        self._out.write(block)
+        blocks.append([delta.group, codec, self._size, len(block), entries, xxh3_64_hexdigest(block)])
+        self._write(block)
+
+    def _write(self, data: bytes) -> None:
+        self._out.write(data)
+        self._size += len(data)
 
     def operator_state(self) -> dict[str, list[str]]:
         """Operator uid -> the kinds of its operator state in this file: it is why other slots may need to read it."""
@@ -88,18 +101,28 @@ class StateFileWriter:
 
     def handle(self, file: str, data: bytes, checksum: str) -> dict[str, Any]:
         """What checkpoint metadata says about this file."""
-        handle: dict[str, Any] = {"file": file, "size": len(data), "checksum": checksum}
+        return self.handle_of(file, len(data), checksum)
+
+    def handle_of(self, file: str, size: int, checksum: str) -> dict[str, Any]:
+        """The same, of a file that was written piece by piece."""
+        handle: dict[str, Any] = {"file": file, "size": size, "checksum": checksum}
         shared = self.operator_state()
         return {**handle, "operator_state": shared} if shared else handle
 
     def finish(self) -> tuple[bytes, str]:
         """The file's bytes and its checksum."""
+        _, checksum = self.end()
+        assert isinstance(self._out, io.BytesIO)
+        return self._out.getvalue(), checksum
+
+    def end(self) -> tuple[int, str]:
+        """Write what comes after the blocks. The file's size and its checksum."""
         footer = json.dumps(self._footer, separators=(",", ":")).encode()
-        offset = self._out.tell()
+        offset = self._size
         checksum = xxh3_64_intdigest(_HEADER.pack(MAGIC, VERSION) + footer)
-        self._out.write(footer)
-        self._out.write(_TRAILER.pack(offset, len(footer), checksum, END_MAGIC))
-        return self._out.getvalue(), f"{checksum:016x}"
+        self._write(footer)
+        self._write(_TRAILER.pack(offset, len(footer), checksum, END_MAGIC))
+        return self._size, f"{checksum:016x}"
 
 
 class StateFile:
@@ -112,6 +135,7 @@ class StateFile:
 
     def __init__(self, name: str, checksum: str | None = None, storage: Storage = _ANYWHERE) -> None:
         self.path = storage.at(name)
+        self.bytes_read = 0
         try:
             self._file = storage.open(name)
             size = self._file.seek(0, io.SEEK_END)
@@ -144,6 +168,7 @@ class StateFile:
             raise self._damaged("its end is missing: the file is torn")
         self._file.seek(offset)
         footer = self._file.read(length)
+        self.bytes_read = len(header) + length + _TRAILER.size
         if xxh3_64_intdigest(header + footer) != checksum:
             raise self._damaged("the checksum of its index does not match")
         if recorded is not None and recorded != f"{checksum:016x}":
@@ -156,19 +181,25 @@ class StateFile:
             f"state file {self.path} is damaged: {why}. Restore it from a copy or use another checkpoint"
         )
 
-    def deltas(self, groups: Container[int] | None = None) -> Iterator[Delta]:
-        """The changes of these key groups (all: None), reading only their blocks. NO_GROUP is one as well."""
+    def deltas(self, wanted: Callable[[str, int], bool] = everything) -> Iterator[Delta]:
+        """The changes, reading only the blocks of operator uids and key groups that are wanted. NO_GROUP is one as well."""
         for state in self.footer["states"]:
-            for group, codec, offset, length, _, checksum in state["blocks"]:
-                if groups is None or group in groups:
-                    self._file.seek(offset)
-                    block = self._file.read(length)
-                    if xxh3_64_hexdigest(block) != checksum:
-                        raise self._damaged(
-                            f"the checksum of key group {group} of state {state['name']!r} of {state['uid']} does not match"
-                        )
-                    (keys, values), deleted = self._decode(codec, block)
-                    yield Delta(state["uid"], state["name"], state["kind"], group, keys, values, deleted)
+            for entry in state["blocks"]:
+                if wanted(state["uid"], entry[0]):
+                    yield self.delta(state, entry)
+
+    def delta(self, state: dict[str, Any], entry: list[Any]) -> Delta:
+        """The changes in one block, by the footer's entries of its state and of itself."""
+        group, codec, offset, length, _, checksum = entry
+        self._file.seek(offset)
+        block = self._file.read(length)
+        self.bytes_read += length
+        if xxh3_64_hexdigest(block) != checksum:
+            raise self._damaged(
+                f"the checksum of key group {group} of state {state['name']!r} of {state['uid']} does not match"
+            )
+        (keys, values), deleted = self._decode(codec, block)
+        return Delta(state["uid"], state["name"], state["kind"], group, keys, values, deleted)
 
     def _decode(self, codec: str, block: bytes) -> Any:
         if codec == "plain":

@@ -21,8 +21,10 @@ from firesteel.state.layouts import merge
 from firesteel.state.store import Store
 from firesteel.state.tables import (
     Accessors,
+    Begin,
     CurrentKey,
     Entry,
+    GoOn,
     ListAccessors,
     ListTable,
     MapAccessors,
@@ -86,6 +88,22 @@ class HashMapValueTable(ValueTable):
             return result
 
         return step
+
+    def combine(self, keys: list[Any], values: Iterator[Any], begin: Begin | None, go_on: GoOn) -> int:
+        fresh, fresh_get, base_get = self._fresh, self._fresh.get, self._base.get
+        rest: Any = iter(keys)
+        for key, record in zip(rest, values, strict=True):
+            if record is None:
+                return len(keys) - int(rest.__length_hint__()) - 1
+            before = fresh_get(key)
+            if before is None:
+                before = base_get(key)
+            if before is not None and before is not _GONE:
+                record = go_on(before, record)
+            elif begin is not None:
+                record = begin(record)
+            fresh[key] = _GONE if record is None else record
+        return len(keys)
 
     def scan(self, groups: Container[int] | None = None) -> Iterator[Entry]:
         of, base = self._key_groups.of, self._base

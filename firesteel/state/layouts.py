@@ -11,7 +11,7 @@ Applied to any content that the key had between the delta's base and its barrier
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from firesteel.errors import RestoreError
@@ -85,6 +85,20 @@ def whole(kind: str, content: dict[Any, Any]) -> list[Any]:
     """The changes that make this content from nothing, in the order of its keys."""
     layout = _layout_of(kind)
     return list(content.values()) if layout is None else list(map(layout.write, content.values()))
+
+
+def whole_scan(kind: str, entries: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """The same, of everything that a table's scan gives: pairs of a key and its change."""
+    layout = kind.removesuffix(TTL)
+    if layout not in _LAYOUTS:
+        return list(entries)
+    content: dict[Any, Any] = {}
+    for (key, part), value in entries:
+        if layout == "list":
+            content.setdefault(key, []).append(value)
+        else:
+            content.setdefault(key, {})[part] = value
+    return list(zip(content, whole(kind, content), strict=True))
 
 
 def merge(kind: str, content: dict[Any, Any], keys: list[Any], changes: list[Any], deleted: list[Any]) -> None:

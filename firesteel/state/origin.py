@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 FileHandle = dict[str, Any]
-"""{"file": path below the job's directory, "size": bytes, "checksum": hex}, and with operator state in it
-"operator_state": {uid: [kinds]}."""
+"""{"file": path below the job's directory, "size": bytes, "checksum": hex}, with operator state in it "operator_state":
+{uid: [kinds]}, and "part" if it stands for less than all of its file (parts.py)."""
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,9 @@ class Table(ABC):
     grouped: ClassVar[bool] = True
     """Keys have key groups. If not, everything belongs to NO_GROUP."""
 
+    windowed: ClassVar[bool] = False
+    """All keys are namespaced: a key comes first in them."""
+
     @abstractmethod
     def scan(self, groups: Container[int] | None = None) -> Iterator[Entry]:
         """Every entry, or those of these key groups, each as it is when its turn comes.
@@ -71,6 +74,10 @@ Accessors = tuple[Callable[[], Any], Callable[[Any], None], Callable[[], None]]
 """Read, write and delete the current key's value; writing None deletes it."""
 
 
+Begin = Callable[[Any], Any]
+GoOn = Callable[[Any, Any], Any]
+
+
 class ValueTable(Table):
     """A value under each key. No value is ever None: None means absent."""
 
@@ -101,6 +108,31 @@ class ValueTable(Table):
             return result
 
         return step
+
+    def combine(self, keys: list[Any], values: Iterator[Any], begin: Begin | None, go_on: GoOn) -> int:
+        """Combine records into the values of their keys. Says how many: it stops before a record of None.
+
+        :param begin: makes a value of a key's first record. None: the record is the value.
+        :param go_on: makes another value of a value and a record; None deletes it.
+        """
+        current = _Current()
+        read, write, _ = self.bind(current)
+        for count, (key, record) in enumerate(zip(keys, values, strict=True)):
+            if record is None:
+                return count
+            current.key = key
+            before = read()
+            if before is not None:
+                write(go_on(before, record))
+            else:
+                write(record if begin is None else begin(record))
+        return len(keys)
+
+
+class _Current:
+    """The key that is being combined."""
+
+    key: Any = None
 
 
 class MapAccessors(NamedTuple):

@@ -19,6 +19,8 @@ class WindowTable(ValueTable):
     :param create: makes the table of a window.
     """
 
+    windowed = True
+
     def __init__(self, create: Callable[[], ValueTable]) -> None:
         self._create = create
         self._panes: dict[Any, ValueTable] = {}  # by window

@@ -105,6 +105,7 @@ class LocalEngine:
                 level,
                 checkpoint=order.checkpoint,
                 snapshot=order.snapshot,
+                whole=order.whole,
                 completed=order.completed,
                 caught_up=order.caught_up,
                 ended=order.ended,
@@ -121,6 +122,10 @@ class LocalEngine:
         for task in self.tasks:
             if isinstance(task.assembly, WatchedAssembly):
                 task.assembly.check_state(everything=everything)
+
+    def tell(self, slot: int, message: SlotMessage) -> None:
+        if slot < len(self.tasks):
+            self.tasks[slot].order(message)
 
     def undeploy(self) -> None:
         tasks, self.tasks = self.tasks, []

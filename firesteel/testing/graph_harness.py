@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
+from firesteel.coordinator.lineage import JobDirectory
+from firesteel.coordinator.rescaling import with_key_groups_of
 from firesteel.datastream.data_stream import DataStream
 from firesteel.datastream.environment import StreamExecutionEnvironment
 from firesteel.errors import FiresteelError, GraphError, StateError
@@ -41,7 +43,8 @@ class GraphHarness:
         there are failures or the environment enables checkpointing, and else none.
     :param clock: the processing time to start at, in milliseconds; it stands still unless told otherwise.
     :param check_mutation: look for state that is changed in place.
-    :param directory: where checkpoints go. A second harness with the same directory goes on from where the first one got to.
+    :param directory: where checkpoints go. A second harness with the same directory goes on from where the first one got to,
+        with another parallelism too.
     """
 
     def __init__(
@@ -64,6 +67,9 @@ class GraphHarness:
         with _collecting(environment.graph, wanted) as self._labels:
             plan = environment.plan()
         settings = environment.settings(name)
+        existing = JobDirectory.find(directory, name) if directory is not None else None
+        if existing is not None and (newest := existing.latest()) is not None:
+            plan = with_key_groups_of(newest.metadata, plan)
         if checkpoint_every is None:
             checkpoint_every = 1 if self._fail_at or settings.checkpoints.enabled or directory is not None else 0
         self._checkpoint_every = checkpoint_every

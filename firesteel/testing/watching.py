@@ -162,6 +162,8 @@ class WatchedStore(HashMapStore):
 
 
 class _WatchedValues(HashMapValueTable):
+    combine = ValueTable.combine  # by accessors, which are watched
+
     def __init__(self, key_groups: KeyGroups, watch: Watch) -> None:
         super().__init__(key_groups)
         self._watch = watch

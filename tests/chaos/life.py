@@ -25,6 +25,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 JOB = Path(__file__).parent / "jobs" / "chaos_job.py"
 PATIENCE_S = 60.0
 KEYS, RATE = 7, 600
+PARALLELISMS = (2, 3, 1)
+"""Of the first start, the second, the third, and over again."""
 SINKS = {
     "file": [("sums", "sums")],
     "transactions": [("store/visible", "sums")],
@@ -95,7 +97,8 @@ class Life:
         environment = {"TMPDIR": str(self.tmp), **self.points.environment(), **self.environment}
         if take_over:
             environment["FIRESTEEL_TAKE_OVER"] = "true"
-        driver = Driver(self.command(), self.home, log, environment)
+        parallelism = PARALLELISMS[len(self.drivers) % len(PARALLELISMS)]
+        driver = Driver([*self.command(), "--parallelism", str(parallelism)], self.home, log, environment)
         self.drivers.append(driver)
         return driver
 

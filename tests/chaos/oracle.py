@@ -119,20 +119,22 @@ def state_of(job: Path, checkpoint: Path) -> dict[int, tuple[int, int]]:
             data = (job / handle["file"]).read_bytes()
             if len(data) != handle["size"]:
                 raise ViolationError(f"{handle['file']} has {len(data)} bytes, and {checkpoint} says {handle['size']}")
-            _apply(data, values)
+            _apply(data, values, handle.get("part"))
     if values["count"].keys() != values["total"].keys():
         raise ViolationError(f"{checkpoint}: counts and totals are not of the same keys")
     return {key: (values["count"][key], values["total"][key]) for key in values["count"]}
 
 
-def _apply(data: bytes, values: dict[str, dict[int, int]]) -> None:
+def _apply(data: bytes, values: dict[str, dict[int, int]], part: dict[str, Any] | None) -> None:
     offset, length, _, magic = struct.unpack(">QLQ8s", data[-28:])
     if data[:8] != b"FSTATE\r\n" or magic != b"FSTATEND":
         raise ViolationError("a state file does not begin and end like one")
     for state in json.loads(data[offset : offset + length])["states"]:
         if state["name"] not in values:
             continue
-        for _, codec, start, size, _, _ in state["blocks"]:
+        for group, codec, start, size, _, _ in state["blocks"]:
+            if part is not None and group not in range(*part["groups"].get(state["uid"], (0, 0))):
+                continue
             if codec != "plain":
                 raise ViolationError(f"state {state['name']} of integers is stored as {codec}")
             (keys, puts), deleted = pickle.loads(data[start : start + size])

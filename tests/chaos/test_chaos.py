@@ -15,6 +15,11 @@ from tests.chaos.run import Result, Run
 FAULTS = 12
 ELSEWHERE = {
     "import-before-metadata",  # a start from another job's checkpoint, which has tests of its own
+    "savepoint-before-state",  # these in tests/faults/test_savepoint_deaths.py
+    "merging-state",
+    "savepoint-before-metadata",
+    "savepoint-after-metadata",
+    "savepoint-half-removed",
     "my-point",  # of a docstring
     "kafka-mid-transaction",  # these in tests/kafka, with a broker
     "kafka-after-flush",

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from firesteel.common import Duration
 from firesteel.connectors import file_csv, file_lines
 from firesteel.connectors.base import EnumeratorContext
+from firesteel.connectors.dataframe_rows import DataFrameFormat
 from firesteel.connectors.file_enumerator import FileEnumerator
 from firesteel.datastream.connectors.file_system import (
     CsvReaderFormat,
@@ -323,3 +324,21 @@ def test_bad_settings_are_refused() -> None:
         FileSource.for_record_stream_format("text", "/x")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="split_size"):
         FileSource.for_record_stream_format(TEXT, "/x").set_split_size(0)
+
+
+def test_a_dataframe_that_was_read_in_another_directory_is_not_read_again(tmp_path: Path) -> None:
+    """Its rows are files of the job. A job elsewhere has its own, and the checkpoint says nothing about those."""
+    table = pyarrow.table({"n": [1, 2, 3]})
+    for directory in ("one", "two"):
+        (tmp_path / directory).mkdir()
+        pyarrow.parquet.write_table(table, tmp_path / directory / "part-0.parquet")
+    context = EnumeratorContext("frame", 1)
+    first = FileEnumerator([str(tmp_path / "one")], DataFrameFormat(), context, 1 << 20)
+    while not first.finished():
+        first.plan(10)
+    again = FileEnumerator([str(tmp_path / "one")], DataFrameFormat(), context, 1 << 20)
+    again.restore(first.snapshot())
+    assert again.finished()
+    elsewhere = FileEnumerator([str(tmp_path / "two")], DataFrameFormat(), context, 1 << 20)
+    with pytest.raises(RestoreError, match=r"part-0\.parquet', which it has read, is not in the directory of this job"):
+        elsewhere.restore(first.snapshot())

@@ -206,12 +206,6 @@ def test_state_of_an_operator_that_is_gone_is_not_lost_silently(tmp_path: Path) 
         LocalRun(env, str(tmp_path / "checkpoints")).run()
 
 
-def test_another_parallelism_is_refused_for_now(tmp_path: Path) -> None:
-    LocalRun(program(tmp_path), str(tmp_path / "checkpoints")).run()
-    with pytest.raises(RestoreError, match=r"made with parallelism 2 .* and the program has 3"):
-        LocalRun(program(tmp_path).set_parallelism(3), str(tmp_path / "checkpoints")).run()
-
-
 class KeepsItsLock(KeyedProcessFunction):
     """What a user might write who wants to guard something, and forgets that state is stored."""
 

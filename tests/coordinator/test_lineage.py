@@ -10,33 +10,14 @@ from firesteel.common.storage import LocalStorage
 from firesteel.coordinator import metadata as metadata_files
 from firesteel.coordinator.documents import encode_document
 from firesteel.coordinator.lineage import Incarnation, JobDirectory, confirm
-from firesteel.coordinator.metadata import CheckpointMetadata
 from firesteel.coordinator.retention import CompletedCheckpoints
 from firesteel.errors import ConfigurationError, RestoreError, SupersededError
-
-
-def checkpoint(incarnation: Incarnation, number: int, files: tuple[str, ...] = ()) -> CheckpointMetadata:
-    for file in files:
-        path = Path(incarnation.directory.path, file)
-        if not path.exists():
-            path.write_bytes(b"state")
-    return CheckpointMetadata(
-        job_id=incarnation.directory.job_id,
-        job_name="job",
-        checkpoint=number,
-        incarnation=incarnation.number,
-        created_ms=0,
-        final=False,
-        operators={},
-        positions={"source": {"at": number}},
-        state=[[{"file": file, "size": 5, "checksum": "0"} for file in files]],
-        committables={"sink": [{"final": f"part-{number}"}]},
-    )
+from tests.support.completing import some_metadata
 
 
 def complete(incarnation: Incarnation, number: int, files: tuple[str, ...] = ()) -> None:
     incarnation.begin(number)
-    incarnation.complete(checkpoint(incarnation, number, files))
+    incarnation.complete(some_metadata(incarnation, number, files))
 
 
 def test_a_start_goes_on_from_the_newest_completed_checkpoint(tmp_path: Path) -> None:
@@ -49,7 +30,7 @@ def test_a_start_goes_on_from_the_newest_completed_checkpoint(tmp_path: Path) ->
     second = JobDirectory.open(str(tmp_path), "job").claim()
     assert second.number == 2
     assert second.start is not None
-    assert second.start.metadata == checkpoint(first, 2)
+    assert second.start.metadata == some_metadata(first, 2)
     third = directory.claim()  # the second one completed nothing: the same checkpoint again
     assert third.start is not None
     assert third.start.metadata.checkpoint == 2
@@ -59,7 +40,7 @@ def test_confirmation_is_remembered(tmp_path: Path) -> None:
     directory = JobDirectory.open(str(tmp_path), "job")
     first = directory.claim()
     first.begin(1)
-    completed = first.complete(checkpoint(first, 1))
+    completed = first.complete(some_metadata(first, 1))
     second = directory.claim()
     assert second.start is not None and not second.start.confirmed
     confirm(completed)
@@ -74,7 +55,7 @@ def test_a_superseded_incarnation_can_complete_nothing_at_whatever_step_it_wakes
     old.begin(2)
     new = directory.claim()
     with pytest.raises(SupersededError, match=r"incarnation 1 .*superseded by incarnation 2"):
-        old.complete(checkpoint(old, 2))
+        old.complete(some_metadata(old, 2))
     with pytest.raises(SupersededError):
         old.begin(3)
     assert new.start is not None and new.start.metadata.checkpoint == 1
@@ -108,7 +89,7 @@ def test_checkpoints_beyond_the_retained_number_go_with_the_files_only_they_need
     for number, names in chains.items():
         incarnation.begin(number)
         files = tuple(f"inc-1/state/{name}" for name in names)
-        kept.add(incarnation.complete(checkpoint(incarnation, number, files)))
+        kept.add(incarnation.complete(some_metadata(incarnation, number, files)))
     assert sorted(path.name for path in Path(incarnation.path).glob("chk-*")) == ["chk-3", "chk-4"]
     assert sorted(path.name for path in Path(incarnation.path, "state").iterdir()) == ["c", "d"]
 
@@ -122,7 +103,7 @@ def test_a_successor_keeps_what_it_started_from_and_removes_leftovers(tmp_path: 
     kept = CompletedCheckpoints(second, retained=1)
     assert [path.name for path in Path(first.path, "state").iterdir()] == ["needed"]
     second.begin(2)
-    kept.add(second.complete(checkpoint(second, 2, ("inc-1/state/needed", "inc-2/state/delta"))))
+    kept.add(second.complete(some_metadata(second, 2, ("inc-1/state/needed", "inc-2/state/delta"))))
     assert not Path(first.path, "chk-1").exists()
     assert Path(first.path, "state", "needed").exists()  # chk-2 is built on it
 
@@ -160,7 +141,7 @@ def test_a_directory_that_cannot_be_made_is_a_configuration_error(tmp_path: Path
 
 def test_every_flipped_bit_of_metadata_is_noticed(tmp_path: Path) -> None:
     directory = JobDirectory.open(str(tmp_path), "job")
-    good = metadata_files.encode(checkpoint(directory.claim(), 1))
+    good = metadata_files.encode(some_metadata(directory.claim(), 1))
     for position in range(len(good)):
         bad = bytearray(good)
         bad[position] ^= 1 << (position % 8)
@@ -171,7 +152,7 @@ def test_every_flipped_bit_of_metadata_is_noticed(tmp_path: Path) -> None:
 
 def test_newer_metadata_is_refused(tmp_path: Path) -> None:
     directory = JobDirectory.open(str(tmp_path), "job")
-    good = metadata_files.encode(checkpoint(directory.claim(), 1))
+    good = metadata_files.encode(some_metadata(directory.claim(), 1))
     (tmp_path / "_metadata").write_bytes(good.replace(b"checkpoint 1 ", b"checkpoint 99 ", 1))
     with pytest.raises(RestoreError, match="format 99, newer than 1"):
         metadata_files.read(LocalStorage(str(tmp_path)), "")

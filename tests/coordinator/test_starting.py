@@ -21,6 +21,7 @@ from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.errors import ConfigurationError, FiresteelError, JobCancelledError, RestoreError
 from firesteel.graph.nodes import Collect
 from firesteel.graph.settings import CheckpointSettings, JobSettings, StartSettings
+from tests.support.completing import some_metadata
 from tests.support.local_engine import LocalRun
 from tests.support.slicing import Sliced
 
@@ -167,22 +168,8 @@ def test_state_that_nobody_restores_is_given_up_only_when_allowed_and_does_not_c
 
 def checkpoint(incarnation: Incarnation, number: int, committed: bool = True) -> Completed:
     file = f"inc-{incarnation.number}/state/slot-0-chk-{number}.state"
-    Path(incarnation.directory.path, file).write_bytes(b"state")
     incarnation.begin(number)
-    completed = incarnation.complete(
-        CheckpointMetadata(
-            job_id=incarnation.directory.job_id,
-            job_name="job",
-            checkpoint=number,
-            incarnation=incarnation.number,
-            created_ms=0,
-            final=False,
-            operators={},
-            positions={"source": {"at": number}},
-            state=[[{"file": file, "size": 5, "checksum": "0"}]],
-            committables={"sink": [{"final": f"part-{number}"}]},
-        )
-    )
+    completed = incarnation.complete(some_metadata(incarnation, number, (file,)))
     if committed:
         confirm(completed)
     return completed

@@ -27,6 +27,7 @@ from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.errors import CheckpointError, ConfigurationError, RestoreError, SupersededError
 from firesteel.testing.engine import InjectedFailure
+from tests.support.completing import some_metadata
 from tests.support.local_engine import LocalRun
 from tests.support.s3 import S3Server
 from tests.support.slicing import Sliced
@@ -49,27 +50,9 @@ def checkpoints(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
 without_renames = pytest.mark.parametrize("checkpoints", ["folders", "s3", "memory"], indirect=True)
 
 
-def metadata(incarnation: Incarnation, number: int, files: tuple[str, ...] = ()) -> CheckpointMetadata:
-    for file in files:
-        if not incarnation.directory.storage.exists(file):
-            incarnation.directory.storage.write(file, b"state")
-    return CheckpointMetadata(
-        job_id=incarnation.directory.job_id,
-        job_name="job",
-        checkpoint=number,
-        incarnation=incarnation.number,
-        created_ms=0,
-        final=False,
-        operators={},
-        positions={"source": {"at": number}},
-        state=[[{"file": file, "size": 5, "checksum": "0"} for file in files]],
-        committables={"sink": [{"final": f"part-{number}"}]},
-    )
-
-
 def complete(incarnation: Incarnation, number: int, files: tuple[str, ...] = ()) -> Completed:
     incarnation.begin(number)
-    return incarnation.complete(metadata(incarnation, number, files))
+    return incarnation.complete(some_metadata(incarnation, number, files))
 
 
 def test_a_start_goes_on_from_the_newest_completed_checkpoint(checkpoints: Storage) -> None:
@@ -95,7 +78,7 @@ def test_a_superseded_driver_completes_nothing_at_whatever_step_it_wakes(checkpo
     complete(old, 1)
     old.begin(2)
     new = directory.claim()
-    for step in (lambda: old.complete(metadata(old, 2)), lambda: old.begin(3), old.check):
+    for step in (lambda: old.complete(some_metadata(old, 2)), lambda: old.begin(3), old.check):
         with pytest.raises(SupersededError, match=r"incarnation 1 .*superseded by incarnation 2"):
             step()
     assert new.start is not None and new.start.metadata.checkpoint == 1

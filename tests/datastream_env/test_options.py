@@ -116,7 +116,7 @@ def test_restart_strategies_are_taken(options, strategy):
         ({"parallelism.defualt": "3"}, "unknown setting 'parallelism.defualt'; did you mean 'parallelism.default'"),
         ({"restart-strategy.fixed-delay.atempts": "3"}, "did you mean 'restart-strategy.fixed-delay.attempts'"),
         ({"quux": "3"}, "unknown setting 'quux'. firesteel config lists all"),
-        ({"execution.state-recovery.claim-mode": "CLAIM"}, "leaves the original alone"),
+        ({"execution.state-recovery.claim-mode": "LEGACY"}, "leaves the original alone"),
         ({"parallelism.default": "many"}, "parallelism.default cannot be 'many'"),
         ({"parallelism.default": "0"}, "at least 1"),
         ({"pipeline.global-job-parameters": "Oslo"}, "not of the form key:value"),

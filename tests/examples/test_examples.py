@@ -43,18 +43,34 @@ def test_aggregating_state_turns_numbers_into_a_text(local: Runner) -> None:
     assert of("(2,", lines) == ["(2,Contains-4.0)", "(2,Contains-4.0-2.0)", "(2,Contains-4.0-2.0-6.0)"]
 
 
-def test_windows_count_compare_and_rank(local: Runner) -> None:
+def test_windows_count_and_compare(local: Runner) -> None:
     lines = local.run("windows.py")
     ann = ["ann: 2 until 5 s", "ann: 3 until 10 s", "ann: 1 until 15 s", "ann: 1 until 70 s", "ann: 1 until 75 s"]
     assert of("counts> ann", lines) == [f"counts> {line}" for line in ann]
     bob = ["bob: 1 until 5 s", "bob: 1 until 10 s", "bob: 1 until 15 s", "bob: 1 until 20 s"]
     assert of("counts> bob", lines) == [f"counts> {line}" for line in bob]
     assert of("slowest", lines) == ["slowest of three> ('ann', 30, 4)"]
-    assert of("percentiles> ann", lines) == [
-        "percentiles> ann in minute 0: p75 30 ms, p99 30 ms",
-        "percentiles> ann in minute 1: p75 90 ms, p99 90 ms",
+
+
+def test_percentiles_are_those_of_an_hour(local: Runner) -> None:
+    def nearest_rank(percent: int, numbers: list[int]) -> int:
+        return next(n for n in sorted(numbers) if sum(m <= n for m in numbers) * 100 >= percent * len(numbers))
+
+    lines = local.run("percentiles.py")
+    hours = [[20 + number * 37 % 100 for number in range(hour * 120, hour * 120 + 120)] for hour in (0, 1)]
+    hours[0] += [900, 950]
+    assert of("/cart", lines) == [
+        f"/cart in hour {hour}: p75 {nearest_rank(75, took)} ms, p99 {nearest_rank(99, took)} ms of {len(took)}"
+        for hour, took in enumerate(hours)
     ]
-    assert of("percentiles> bob", lines) == ["percentiles> bob in minute 0: p75 80 ms, p99 80 ms"]
+    assert of("/help", lines) == ["/help in hour 1: p75 5 ms, p99 5 ms of 1"]
+
+
+def test_late_windows_are_corrected_and_what_is_too_late_goes_to_a_side_output(local: Runner) -> None:
+    lines = local.run("late_windows.py")
+    assert of("too late> ", lines) == ["too late> (oven,50)"]
+    counts = ["minute 0: 2", "minute 0: 3", "minute 1: 2", "minute 2: 1"]
+    assert of("count> ", lines) == [f"count> oven, {count}" for count in counts]
 
 
 def test_visits_are_sessions_and_pages_are_ranked(local: Runner) -> None:

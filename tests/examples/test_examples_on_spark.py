@@ -49,3 +49,16 @@ def test_an_example_is_started_like_any_program_and_leaves_nothing_behind(tmp_pa
     assert done.returncode == 0, done.stderr
     assert SUBTASK.sub("", done.stdout) == "oven went from 24.5 to 61.0\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_repair_state_goes_on_from_the_corrected_balance(tmp_path: Path) -> None:
+    """examples/repair_state.py runs in a process of its own, as it brings its own session."""
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "repair_state.py")],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PYSPARK_PYTHON": sys.executable},
+        cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = [SUBTASK.sub("", line) for line in done.stdout.splitlines()]
+    assert "ann: 5030 becomes 80" in lines
+    assert sorted(lines[-2:]) == ["('ann', 90)", "('bob', 30)"]

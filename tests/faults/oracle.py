@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.chaos.oracle import check_numbers, check_sums, visible
+from tests.chaos.oracle import ViolationError, check_numbers, check_sums, visible
 
 
 def committed(directory: Path) -> list[Path]:
@@ -26,6 +26,18 @@ def temporary(out: Path) -> list[Path]:
 def contents(out: Path) -> dict[str, bytes]:
     """Every committed file, so that two moments can be compared byte by byte."""
     return {str(p.relative_to(out)): p.read_bytes() for sub in ("numbers", "sums") for p in committed(out / sub)}
+
+
+def check_windows(out: Path, records: int, keys: int) -> None:
+    """The sums of each key in each window of 1000 numbers, each once."""
+    expected = {
+        f"{key},{start},{sum(n for n in range(start, min(start + 1000, records)) if n % keys == key)}"
+        for start in range(0, records, 1000)
+        for key in range(keys)
+    }
+    found = [line for _, line in visible(out / "windows")]
+    if sorted(found) != sorted(expected):
+        raise ViolationError(f"{len(found)} sums, wrong: {sorted(set(found) ^ expected)[:10]}")
 
 
 def check_output(out: Path, records: int, keys: int, *, complete: bool = True) -> None:

@@ -121,6 +121,11 @@ class Driver:
             )
         self.pid = self.process.pid
 
+    def tell(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n".encode())
+        self.process.stdin.flush()
+
     def said(self) -> str:
         return self._stderr.read_text(errors="replace")
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.faults.supervisor import Arena
+import pytest
+
+from tests.faults.oracle import check_windows
+from tests.faults.supervisor import KEYS, RECORDS, Arena
 
 
 def test_a_slot_killed_in_the_first_start_is_replaced(arena: Arena) -> None:
@@ -25,3 +28,12 @@ def test_when_restarts_are_used_up_the_job_fails_and_a_new_start_goes_on(arena: 
     assert list(arena.tmp.iterdir()) == []
     arena.check_so_far()
     arena.finish()
+
+
+@pytest.mark.parametrize("windows", ["combined", "plain"])
+def test_windows_that_a_slot_was_filling_when_it_was_killed_are_complete(arena: Arena, windows: str) -> None:
+    """Combined ones are filled where their records come from, and that is what is in the checkpoint then."""
+    arena.finish(crash="slot-mid-epoch:12", once="crashed", windows=windows)
+    assert (arena.home / "crashed").exists(), "the slot never got to its crash point"
+    assert arena.newest_incarnation() == 2
+    check_windows(arena.out, RECORDS, KEYS)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.support.kafka_broker import KafkaBroker
@@ -35,6 +37,23 @@ def test_a_topic_is_printed(kafka: KafkaBroker, topic: Topic, tmp_path: Path) ->
     kafka.produce(name, ["c"], 1)
     printed = run("examples/kafka_print.py", kafka.bootstrap, name, "now", cwd=tmp_path).stdout
     assert sorted(line.split("> ")[-1] for line in printed.splitlines()) == ["a", "b", "c"]
+
+
+def test_words_from_a_socket_get_into_a_topic_once(kafka: KafkaBroker, topic: Topic, tmp_path: Path) -> None:
+    name = topic()
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as aside:
+
+        def talk() -> None:
+            with server.accept()[0] as connection:
+                connection.sendall(b"to be or\nnot to be\n")
+
+        talking = aside.submit(talk)
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        done = run("examples/socket_to_kafka.py", address, kafka.bootstrap, name, cwd=tmp_path)
+        talking.result()
+    assert kafka.values(name) == ["be", "be", "not", "or", "to", "to"]
+    assert kafka.in_doubt() == []
+    assert "at-most-once" in done.stderr, "and that a socket promises less than the sink is said"
 
 
 def test_every_record_comes_out_once_although_one_fails_the_job_and_a_slot_is_killed(

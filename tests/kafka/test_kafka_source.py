@@ -288,8 +288,17 @@ def test_what_is_missing_is_said_before_the_job_starts(kafka: KafkaBroker) -> No
         builder(kafka, "nowhere").build().prepare(here)
     with pytest.raises(ConfigurationError, match=r'No such configuration property: "fetch\.wisely"'):
         builder(kafka, "x").set_property("fetch.wisely", "1").build().create_reader(ReaderContext("job", "x", 1, 0, 1))
-    with pytest.raises(ExternalSystemError, match=r"Kafka at 127\.0\.0\.1:1 cannot list topics: _TRANSPORT"):
-        builder(kafka, "x").set_bootstrap_servers("127.0.0.1:1").build().prepare(here)
+
+
+def test_brokers_that_do_not_answer_do_not_keep_a_job_from_starting(
+    kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(kafka_cluster, "_TIMEOUT_S", 0.5)
+    source = builder(kafka, "x").set_bootstrap_servers("127.0.0.1:1").build()
+    source.prepare(PrepareContext("kafka", "", False, None))
+    assert "source 'kafka': the job starts without having seen its brokers: Kafka at 127.0.0.1:1 cannot" in caplog.text
+    with pytest.raises(ExternalSystemError, match=r"Kafka at 127\.0\.0\.1:1 cannot list topics: _TRANSPORT.*refused"):
+        Reading(source).epoch()
 
 
 def test_a_broker_that_is_away_for_a_moment_is_waited_for(kafka: KafkaBroker, topic: Topic, tmp_path: Path) -> None:

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from firesteel.common import DeserializationSchema, RestartStrategies, Row, Types, WatermarkStrategy
+from firesteel.common import (
+    DeserializationSchema,
+    RestartStrategies,
+    Row,
+    SimpleStringSchema,
+    Types,
+    WatermarkStrategy,
+)
+from firesteel.connectors import kafka_cluster
 from firesteel.datastream import DataStream, OutputTag, ProcessFunction, StreamExecutionEnvironment
+from firesteel.datastream.connectors import DeliveryGuarantee
 from firesteel.datastream.connectors.kafka import (
     BadRecordPolicy,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
     KafkaSource,
 )
+from firesteel.datastream.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from firesteel.datastream.formats.json import JsonRowDeserializationSchema
-from firesteel.errors import (
-    BadRecordError,
-    SideOutputError,
-)
+from firesteel.errors import BadRecordError, ExternalSystemError, SideOutputError
 from firesteel.graph.nodes import Collect
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_reading import LATEST, builder, numbers
@@ -100,7 +112,62 @@ def test_a_bad_record_is_named(kafka: KafkaBroker, topic: Topic, tmp_path: Path)
         run(env, stream, tmp_path)
 
 
+def test_a_broker_that_is_down_when_the_job_starts_is_waited_for_by_restarts(
+    kafka: KafkaBroker, topic: Topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(kafka_cluster, "_TIMEOUT_S", 1.0)
+    name, out = topic(), topic()
+    kafka.produce(name, numbers(0, 100))
+    env = environment(1).set_restart_strategy(RestartStrategies.fixed_delay_restart(100, 100))
+    schema = KafkaRecordSerializationSchema.builder().set_topic(out)
+    schema.set_value_serialization_schema(SimpleStringSchema())
+    sink = KafkaSink.builder().set_bootstrap_servers(kafka.bootstrap).set_record_serializer(schema.build())
+    sink.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+    made = builder(kafka, name).set_bounded(LATEST).set_max_records_per_epoch(40).build()
+    env.from_source(made, WatermarkStrategy.no_watermarks(), "kafka").uid("in").sink_to(sink.build()).uid("out")
+    kafka.kill()
+    with ThreadPoolExecutor(1) as aside:
+        done = aside.submit(lambda: LocalRun(env, str(tmp_path)).run())
+        deadline = time.monotonic() + 60
+        while "cannot list topics" not in caplog.text:
+            assert time.monotonic() < deadline and not done.done(), caplog.text
+            time.sleep(0.05)
+        kafka.start()
+        done.result(120)
+    assert kafka.values(out) == sorted(numbers(0, 100))
+
+
+def test_a_broker_that_stays_down_fails_the_job_when_the_restarts_are_used_up(
+    kafka: KafkaBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_cluster, "_TIMEOUT_S", 0.2)
+    env = environment(1).set_restart_strategy(RestartStrategies.fixed_delay_restart(2, 0))
+    made = builder(kafka, "x").set_bootstrap_servers("127.0.0.1:1").build()
+    with pytest.raises(ExternalSystemError, match=r"Kafka at 127\.0\.0\.1:1 cannot list topics: .*refused"):
+        run(env, env.from_source(made, WatermarkStrategy.no_watermarks(), "kafka"), tmp_path)
+
+
 # ---- messages that cannot be read
+
+
+def test_a_message_of_another_avro_schema_is_named(kafka: KafkaBroker, topic: Topic, tmp_path: Path) -> None:
+    fields = [[{"name": "id", "type": "string"}, {"name": "t", "type": kind}] for kind in ("double", "int")]
+    wanted, other = (json.dumps({"type": "record", "name": "Reading", "fields": each}) for each in fields)
+    name = topic()
+    good = AvroRowSerializationSchema(avro_schema_string=wanted).serialize(Row(id="oven", t=20.5))
+    kafka.produce(name, [good, AvroRowSerializationSchema(avro_schema_string=other).serialize(Row(id="oven", t=20))])
+    schema = AvroRowDeserializationSchema(avro_schema_string=wanted)
+    made = builder(kafka, name).set_value_only_deserializer(schema).set_bounded(LATEST)
+    env = environment(1).set_restart_strategy(RestartStrategies.no_restart())
+    with pytest.raises(
+        BadRecordError, match=f"source 'readings' cannot read the message of {name} partition 0 at offset 1 "
+    ):
+        run(env, env.from_source(made.build(), None, "readings").uid("readings"), tmp_path / "fails")
+    tag = OutputTag("bad")
+    env = environment(1)
+    stream = env.from_source(made.set_bad_record_policy(BadRecordPolicy.side_output(tag)).build(), None, "readings")
+    bad = stream.get_side_output(tag).map(lambda each: each.record.offset)
+    assert run(env, stream.map(lambda row: row["t"]).union(bad), tmp_path / "goes on") == [20.5, 1]
 
 
 def mixed(kafka: KafkaBroker, topic: Topic) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
@@ -83,3 +84,25 @@ def test_a_program_is_interrupted_and_started_from_an_older_checkpoint(tmp_path:
     assert code == 130, err
     assert f"goes back to checkpoint {older.metadata.checkpoint} " in err
     assert out[0] == f"Total(count={(read // 100 + 1) * 100})\n"
+
+
+def test_a_program_is_started_from_a_checkpoint_with_another_parallelism(tmp_path: Path) -> None:
+    job, keys = tmp_path / "job.py", 20
+    by_key = JOB.replace("lambda n: 0", f"lambda n: n % {keys}")
+    job.write_text(dedent(by_key.replace("yield total", "yield ctx.get_current_key(), total.count")))
+    code, _, err = interrupt_after(start(job), tmp_path / "checkpoints", 6)
+    assert code == 130, err
+    checkpoint = JobDirectory.open(str(tmp_path / "checkpoints"), "endless").completed(1)[4]
+    read = checkpoint.metadata.positions["numbers"]["left"][0][0]
+
+    code, out, err = interrupt_after(start(job, "-p3", "-s", checkpoint.path), tmp_path / "checkpoints", 1)
+    assert code == 130, err
+    subtasks: dict[int, str] = {}
+    counts = {key: len(range(key, read, keys)) // 100 * 100 for key in range(keys)}  # as printed last
+    for line in out:
+        subtask, record = line.split("> ")
+        key, count = ast.literal_eval(record)
+        counts[key] += 100
+        assert count == counts[key]
+        assert subtasks.setdefault(key, subtask) == subtask
+    assert set(subtasks.values()) == {"1", "2", "3"}

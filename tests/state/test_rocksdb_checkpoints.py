@@ -18,8 +18,9 @@ from firesteel.graph.keys import KeyGroups
 from firesteel.graph.settings import RocksDBSettings
 from firesteel.runtime.snapshots import KeyedStore, _by_group
 from firesteel.state.chains import deltas, native_part, state_files
-from firesteel.state.files import NO_GROUP, StateFileWriter
+from firesteel.state.files import StateFileWriter
 from firesteel.state.hashmap import HashMapStore
+from firesteel.state.parts import Part
 from firesteel.state.rocksdb.state import RocksDBState
 from firesteel.state.store import Store
 from tests.support.tiny_cache import TinyCache
@@ -88,7 +89,7 @@ class Job:
             store = HashMapStore(KeyGroups(128))
             self.load(store, chain)
             assert dict(store.table("t", model.kind).scan()) == model.entries()
-            low = {(delta.name, delta.group) for delta in deltas(self.storage, chain, range(64))}
+            low = {(delta.name, delta.group) for delta in deltas(self.storage, chain, Part({"op": range(64)}, ()))}
             assert low == {(d.name, d.group) for d in deltas(self.storage, chain) if 0 <= d.group < 64}
 
     def copied(self) -> None:
@@ -108,7 +109,7 @@ class Job:
         self.on = []
 
     def load(self, store: Store, chain: Chain) -> None:
-        for delta in deltas(self.storage, chain, range(NO_GROUP, 128)):
+        for delta in deltas(self.storage, chain):
             store.load(delta.name, delta.kind, delta.keys, delta.values, delta.deleted)
 
 

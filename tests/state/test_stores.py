@@ -232,3 +232,29 @@ def test_folding_records_into_values(create: Create, general: bool) -> None:
     assert (step(("j", 5)), current.key) == (("j", 7), "j")
     table.delete("j")
     assert [step(("j", 1)), table.get("j")] == [("j", 1)] * 2
+
+
+@pytest.mark.parametrize("general", [True, False])
+def test_combining_records_with_values(create: Create, general: bool) -> None:
+    def go_on(before: int, record: int) -> int | None:
+        return before + record or None
+
+    table = create().value_table("t")
+    combine = ValueTable.combine if general else type(table).combine
+    assert combine(table, ["k", "j", "k"], iter([1, 2, 3]), None, go_on) == 3
+    table.barrier(1)
+    assert combine(table, ["j", "k", "i"], iter([5, -4, 9]), None, go_on) == 3
+    assert dict(table.scan()) == {"j": 7, "i": 9}  # a value of None is none
+    assert combine(table, ["k", "i", "i", "j"], iter([8, 1, None, 1]), lambda record: record * 10, go_on) == 2
+    assert dict(table.scan()) == {"j": 7, "i": 10, "k": 80}  # it stops before a record of None
+    table.barrier(2)
+    assert dict(table.scan()) == {"j": 7, "i": 10, "k": 80}
+
+
+@pytest.mark.parametrize("general", [True, False])
+def test_the_record_that_cannot_be_combined_is_the_last_one_taken(create: Create, general: bool) -> None:
+    table, records = create().value_table("t"), iter([1, 2, "three", 4])
+    combine = ValueTable.combine if general else type(table).combine
+    with pytest.raises(TypeError):
+        combine(table, ["k"] * 4, records, None, lambda before, record: before + record)
+    assert next(records) == 4

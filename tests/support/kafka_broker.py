@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,6 @@ _PROPERTIES = {
     "process.roles": "broker,controller",
     "node.id": 1,
     "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
     "offsets.topic.replication.factor": 1,
     "offsets.topic.num.partitions": 1,
     "transaction.state.log.replication.factor": 1,
@@ -63,20 +62,36 @@ _PROPERTIES = {
 class KafkaBroker:
     """One broker. Its data stays when it is stopped or killed, and is there when it is started again."""
 
-    def __init__(self, home: Path, *, transaction_version: int | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *,
+        transaction_version: int | None = None,
+        protocols: Mapping[str, str] | None = None,
+        properties: Mapping[str, Any] | None = None,
+    ) -> None:
+        """
+        :param protocols: more listeners, by name; `addresses` has where they are.
+        """
         if not any(JARS.glob("kafka_2.13-*.jar")):
             raise AssertionError(f"the jars of a Kafka broker are not in {JARS}; `make setup` puts them there")
         self.home = home
-        self._port, controller = _free_ports(2)
-        self.bootstrap = f"127.0.0.1:{self._port}"
+        protocols = protocols or {}
+        ports = _free_ports(2 + len(protocols))
+        self.bootstrap, controller, *more = [f"127.0.0.1:{port}" for port in ports]
+        self.addresses = dict(zip(protocols, more, strict=True))
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         self._process: subprocess.Popen[bytes] | None = None
         self._java = str(find_java().home / "bin" / "java")
         home.mkdir(parents=True, exist_ok=True)
+        listeners = {"PLAINTEXT": self.bootstrap, "CONTROLLER": controller, **self.addresses}
+        kinds = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **protocols}
         settings = _PROPERTIES | {
-            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{controller}",
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "listeners": ",".join(f"{name}://{address}" for name, address in listeners.items()),
+            "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in kinds.items()),
+            "controller.quorum.voters": f"1@{controller}",
             "log.dirs": home / "data",
+            **(properties or {}),
         }
         self._properties = home / "server.properties"
         self._properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import count
 from typing import Any
 from unittest import mock
 
@@ -132,14 +133,14 @@ def test_windows_that_are_never_over_stay_in_both() -> None:
 @pytest.mark.parametrize("assigner", ["tumbling", "session"])
 def test_compacted_state_files_are_read_too(assigner: str) -> None:
     with FunctionHarness.around(Case(assigner, function="apply").build, check_mutation=False) as h:
-        for number in range(30):
+        deadline = time.monotonic() + 60  # a process of its own does it
+        for number in count():
             h.process_all([(key, number) for key in "abc"], [number % 4] * 3)
             snapshot = h.snapshot()
             if len(snapshot.files) < number + 1:
                 break
-            time.sleep(0.05)  # a process of its own does it
-        else:
-            pytest.fail("nothing was compacted")
+            assert time.monotonic() < deadline, "nothing was compacted"
+            time.sleep(0.05)
         with FunctionHarness.around(Case(assigner, function="apply").build, restore=snapshot) as restored:
             found = restored.end_of_input().output()
     assert [(key, len(numbers)) for key, _, numbers in sorted(found)] == [(key, number + 1) for key in "abc"]

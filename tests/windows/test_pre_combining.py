@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
@@ -25,13 +26,17 @@ from firesteel.datastream.window import (
     CountEvictor,
     CountTrigger,
     EventTimeSessionWindows,
+    EventTimeTrigger,
+    PurgingTrigger,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from firesteel.errors import FiresteelError, GraphError
+from firesteel.errors import FiresteelError, GraphError, StateError
 from firesteel.graph.nodes import Window
 from firesteel.runtime import exchange
 from firesteel.runtime.windows import aligned, precombining
+from firesteel.runtime.windows.waiting import WAITING
+from firesteel.state.files import UNION
 from firesteel.testing import GraphHarness
 from firesteel.testing.engine import LocalEngine
 from tests.support.partitioned import Partitioned
@@ -99,6 +104,12 @@ def environment(parallelism: int, combining: bool) -> StreamExecutionEnvironment
     return env
 
 
+def read(env: StreamExecutionEnvironment, partitions: dict[str, list[Any]]) -> DataStream:
+    strategy = WatermarkStrategy.for_generator(Marked).with_timestamp_assigner(lambda record, _: record[2])
+    found = env.from_source(Partitioned(partitions), strategy, "partitions")
+    return found.filter(lambda record: record[0] != MARK).map(lambda record: (record[0], f"{record[1]},"))
+
+
 def run(
     partitions: dict[str, list[Any]],
     assigner: str,
@@ -107,18 +118,27 @@ def run(
     parallelism: int = 2,
     sizes: list[int] | None = None,
     fail_at: tuple[int, ...] = (),
+    every: int | None = None,
+    receivers: int = 2,
+    others: list[Any] | None = None,
 ) -> tuple[list[Any], int, int]:
-    """Results, late records, and how many records went into the operator."""
+    """Results, late records, and how many records went into the operator.
+
+    :param receivers: the parallelism of the windows.
+    :param others: records of a second stream into the same windows.
+    """
     env = environment(parallelism, combining)
-    strategy = WatermarkStrategy.for_generator(Marked).with_timestamp_assigner(lambda record, _: record[2])
-    read = env.from_source(Partitioned(partitions), strategy, "partitions")
-    records = read.filter(lambda record: record[0] != MARK).map(lambda record: (record[0], f"{record[1]},"))
-    stream = build(records, assigner, function)
-    with GraphHarness(env, collect=stream, epoch_records=sizes or [3], fail_at=fail_at) as harness:
+    records = read(env, partitions)
+    if others is not None:
+        records = records.union(read(env, {"others": others}))
+    stream = build(records, assigner, function).set_parallelism(receivers)
+    with GraphHarness(
+        env, collect=stream, epoch_records=sizes or [3], fail_at=fail_at, checkpoint_every=every
+    ) as harness:
         received = counting(harness._engine)
         harness.run()
         dropped = harness.metrics().get("windows", {}).get("numLateRecordsDropped", 0)
-        return sorted(harness.results(stream)), dropped, sum(received)
+        return sorted(map(by_channel, harness.results(stream))), dropped, sum(received)
 
 
 def counting(engine: LocalEngine) -> list[int]:
@@ -135,6 +155,17 @@ def counting(engine: LocalEngine) -> list[int]:
     return received
 
 
+def of_channel(channel: int, records: list[Any]) -> list[Any]:
+    return [(key, number if key == MARK else f"{channel}:{number}", time) for key, number, time in records]
+
+
+def by_channel(result: Any) -> Any:
+    """Texts with what each channel gave, in its order: there is none between channels."""
+    if isinstance(result, tuple):
+        return tuple(map(by_channel, result))
+    return sorted(result.split(","), key=lambda part: part[:1]) if str(result).endswith(",") else result
+
+
 times = st.integers(0, 40)
 records = st.tuples(st.sampled_from("abc"), st.integers(0, 9), times)
 marks = st.tuples(st.just(MARK), st.integers(-5, 45), st.just(0))
@@ -149,15 +180,23 @@ QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     partitions=st.lists(streams, min_size=1, max_size=3),
     sizes=st.lists(st.integers(0, 9), min_size=1, max_size=3).filter(any),
     fail_at=st.sets(st.integers(1, 6), max_size=2),
+    every=st.integers(1, 3),
     most=st.sampled_from([1, 3, 1000]),
     worth=st.sampled_from([0, 0, 1.5]),
+    saved=st.sampled_from([0, 1, 1000]),
+    receivers=st.integers(1, 3),
+    others=st.one_of(st.none(), streams),
 )
 @example(
     partitions=[[(MARK, 1, 0), ("a", 0, 0)], [], [(MARK, 1, 0), ("a", 1, 0)]],
     sizes=[2],
     fail_at=set(),
+    every=1,
     most=1000,
     worth=0,
+    saved=1000,
+    receivers=2,
+    others=None,
 )  # late for the first of its windows, and behind a record that waits for the others
 def test_nothing_changes(
     assigner: str,
@@ -165,20 +204,106 @@ def test_nothing_changes(
     partitions: list[list[Any]],
     sizes: list[int],
     fail_at: set[int],
+    every: int,
     most: int,
     worth: float,
+    saved: int,
+    receivers: int,
+    others: list[Any] | None,
 ) -> None:
-    given = {str(number): records for number, records in enumerate(partitions)}
-    plain = run(given, assigner, function, False, sizes=sizes, fail_at=tuple(fail_at))
-    with mock.patch.object(precombining, "MAX_PARTIALS", most), mock.patch.object(precombining, "WORTH", worth):
-        combined = run(given, assigner, function, True, sizes=sizes, fail_at=tuple(fail_at))
-    assert combined == plain
+    given = {str(number): of_channel(number % 2, records) for number, records in enumerate(partitions)}
+    others = others and of_channel(2, others)
+    options: Any = {"sizes": sizes, "fail_at": fail_at, "every": every, "receivers": receivers, "others": others}
+    plain = run(given, assigner, function, False, **options)
+    with (
+        mock.patch.object(precombining, "MAX_PARTIALS", most),
+        mock.patch.object(precombining, "WORTH", worth),
+        mock.patch.object(precombining, "SAVED", saved),
+    ):
+        combined = run(given, assigner, function, True, **options)
+    assert combined[:2] == plain[:2]
+    if (
+        not fail_at or every == 1
+    ):  # else an epoch counts again after it was rolled back, and records may have waited in it
+        assert combined[2] == plain[2]
+
+
+def two_programs(
+    before: Callable[[KeyedStream], DataStream], after: Callable[[KeyedStream], DataStream], records: list[Any]
+) -> list[Any]:
+    """Results of a program that goes on, after two epochs, from the checkpoint of another one."""
+    found: list[Any] = []
+    with tempfile.TemporaryDirectory() as directory, mock.patch.object(precombining, "WORTH", 0):
+        for program, epochs in ((before, 2), (after, 100)):
+            env = environment(2, True)
+            stream = program(read(env, {"only": records}).key_by(lambda record: record[0])).uid("windows")
+            with GraphHarness(env, collect=stream, epoch_records=3, directory=directory) as harness:
+                harness.step(epochs)
+                found += harness.results(stream)
+    return sorted(found)
+
+
+def tumbling(stream: KeyedStream) -> Any:
+    return stream.window(TumblingEventTimeWindows.of(ms(10)))
+
+
+THREE = [(key, number, number) for number in range(9) for key in "ab"]
+TEXTS = [(key, "".join(f"{number}," for number in range(9))) for key in "ab"]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        lambda s: tumbling(s).reduce(Joined()),
+        lambda s: tumbling(s).pre_combine(False).reduce(Joined()),
+        lambda s: tumbling(s).allowed_lateness(5).reduce(Joined()),
+        lambda s: tumbling(s).trigger(PurgingTrigger.of(EventTimeTrigger())).reduce(Joined()),
+    ],
+    ids=["the same", "plain", "with lateness", "with another trigger"],
+)
+def test_what_waits_at_a_barrier_is_in_windows_of_the_program_that_goes_on(after: Any) -> None:
+    assert two_programs(lambda s: tumbling(s).reduce(Joined()), after, THREE) == TEXTS
+
+
+def test_what_waits_at_a_barrier_is_refused_where_it_cannot_go() -> None:
+    with pytest.raises(StateError, match="another uid"):
+        two_programs(lambda s: tumbling(s).reduce(Joined()), lambda s: tumbling(s).aggregate(Texts()), THREE)
+
+
+def waits(harness: GraphHarness) -> int:
+    """How many partial results are saved as waiting."""
+    stores = [each.store for task in harness._engine.tasks for each in task.assembly.stores if each.uid == "windows"]
+    lists = [store.operator_list_table(WAITING, UNION).get() for store in stores]
+    return sum(len(element[3]) for elements in lists for element in elements)
+
+
+def test_partial_results_wait_over_barriers_as_long_as_checkpoints_do_not_grow_by_it() -> None:
+    busy = [("abc"[n % 3], n, n // 100) for n in range(600)]
+    quiet = [("abc"[n % 3], n, 7) for n in range(5)]
+    env = environment(1, True)
+    stream = (
+        tumbling(read(env, {"only": busy + quiet}).key_by(lambda record: record[0])).reduce(Joined()).uid("windows")
+    )
+    with GraphHarness(env, collect=stream, epoch_records=[300, 300, 1, 4], checkpoint_every=1) as harness:
+        held, contents = [], []
+        while harness.step():
+            held.append(waits(harness))
+            contents.append(len(harness.state("windows", "/window-contents")))
+        assert held == [3, 3, 0]  # one record is not worth saving three partial results again
+        assert contents == [0, 0, 3]
+        assert len(harness.results()) == 3
 
 
 @pytest.mark.parametrize("assigner", ALIGNED)
 @settings(QUICK, max_examples=40)
-@given(stream=streams, sizes=st.lists(st.integers(1, 9), min_size=1, max_size=3))
-def test_one_channel_gives_what_the_oracle_says(assigner: str, stream: list[Any], sizes: list[int]) -> None:
+@given(
+    stream=streams,
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=3),
+    fail_at=st.sets(st.integers(1, 6), max_size=2),
+)
+def test_one_channel_gives_what_the_oracle_says(
+    assigner: str, stream: list[Any], sizes: list[int], fail_at: set[int]
+) -> None:
     script = [("watermark", record[1]) if record[0] == MARK else ("record", record) for record in stream]
     expected = expect(Case(assigner, function="aggregate and apply"), script, [""])
     env = environment(1, True)
@@ -187,10 +312,15 @@ def test_one_channel_gives_what_the_oracle_says(assigner: str, stream: list[Any]
     windowed = read.filter(lambda record: record[0] != MARK).key_by(lambda record: record[0])
     means = windowed.window(ASSIGNERS[assigner].engine).pre_combine()
     found = means.aggregate(Mean(), Named()).uid("windows")
-    with mock.patch.object(precombining, "WORTH", 0), GraphHarness(env, collect=found, epoch_records=sizes) as harness:
+    with (
+        mock.patch.object(precombining, "WORTH", 0),
+        mock.patch.object(precombining, "SAVED", 1000),
+        GraphHarness(env, collect=found, epoch_records=sizes, fail_at=fail_at) as harness,
+    ):
         harness.run()
         assert sorted(harness.results(found)) == sorted(value for value, _ in expected.out)
-        assert harness.metrics().get("windows", {}).get("numLateRecordsDropped", 0) == expected.dropped
+        if not fail_at:  # a restart counts anew
+            assert harness.metrics().get("windows", {}).get("numLateRecordsDropped", 0) == expected.dropped
 
 
 class Stub(Texts):
@@ -281,6 +411,7 @@ def test_merge_that_returns_nothing_is_an_error_and_loses_nothing() -> None:
     stream = keyed(("a", "1"), ("a", "2")).window(TUMBLING).aggregate(Forgetful())
     with (
         mock.patch.object(precombining, "WORTH", 0),
+        mock.patch.object(precombining, "MAX_PARTIALS", 0),
         pytest.raises(FiresteelError, match=r"merge\(\) returned None"),
         GraphHarness(stream.get_execution_environment(), collect=stream, epoch_records=1) as harness,
     ):

@@ -49,6 +49,10 @@ class Storage(ABC):
         """Whether both are one and the same file or folder, however it is written."""
         return type(self) is type(other) and self.at(name) == other.at(other_name)
 
+    def within(self, other: Storage) -> bool:
+        """Whether this root is the other one, or somewhere below it."""
+        return False
+
     @abstractmethod
     def check_readable(self) -> None:
         """Raise an OSError that says why not, if there is nothing here or it cannot be listed."""

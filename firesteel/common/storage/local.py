@@ -50,6 +50,12 @@ class LocalStorage(Storage):
         except FileNotFoundError:
             return False
 
+    def within(self, other: Storage) -> bool:
+        if not isinstance(other, LocalStorage):
+            return False
+        above = os.path.realpath(other.root)
+        return os.path.commonpath([above, os.path.realpath(self.root)]) == above
+
     def check_readable(self) -> None:
         os.listdir(self.root)
         self._check_access(os.R_OK | os.X_OK)

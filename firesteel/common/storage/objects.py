@@ -61,6 +61,11 @@ class ObjectStorage(Storage):
         above = parts._replace(path=posixpath.dirname(parts.path.rstrip("/")))
         return ObjectStorage(self._system, posixpath.dirname(self._root), above.geturl())
 
+    def within(self, other: Storage) -> bool:
+        if not isinstance(other, ObjectStorage) or not other._system.equals(self._system):
+            return False
+        return f"{self._root}/".startswith(f"{other._root}/")
+
     def check_readable(self) -> None:
         kind = self._system.get_file_info(self._root).type
         if kind == FileType.NotFound:

@@ -16,7 +16,7 @@ from itertools import repeat
 from math import gcd
 from typing import Any, NamedTuple
 
-from firesteel.datastream.functions import AggregateFunction, ReduceFunction
+from firesteel.datastream.functions import AggregateFunction, Function, ReduceFunction
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.window import (
     EventTimeTrigger,
@@ -28,7 +28,6 @@ from firesteel.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from firesteel.datastream.window.windows import MAX_LONG_VALUE
-from firesteel.errors import UserCodeError
 from firesteel.graph import nodes
 from firesteel.runtime.callables import method_of
 from firesteel.runtime.failures import OperatorFailure, on_record
@@ -36,8 +35,10 @@ from firesteel.runtime.flow import Partials, Times, Values
 from firesteel.runtime.process import Output
 from firesteel.runtime.timers import PUSH_RECORDS
 from firesteel.runtime.windows.operator import WindowOperator, check_times
+from firesteel.runtime.windows.panes import Part, by_pane
 from firesteel.runtime.windows.states import contents_table
 from firesteel.runtime.windows.timers import WindowEnds, push
+from firesteel.state.store import ValueTable, WindowTable
 
 _TRIGGERS: dict[type, type] = {
     TumblingEventTimeWindows: EventTimeTrigger,
@@ -58,6 +59,7 @@ class Live(NamedTuple):
     """A window that takes records."""
 
     window: TimeWindow
+    table: ValueTable
     read: Callable[[], Any]  # of the current key
     write: Callable[[Any], None]
     timers: tuple[int, ...]  # to be set with its first record
@@ -80,19 +82,25 @@ class AlignedWindowOperator(WindowOperator):
         self._result: Callable[[Any], Any] | None = None  # None: what is kept is the result
         if isinstance(combine, AggregateFunction):
             add, create, self._result = combine.add, combine.create_accumulator, combine.get_result
-            self._merge: Callable[[Any, Any], Any] = combine.merge
             self._begin = lambda value: add(value, create())
             self._go_on = lambda accumulator, value: add(value, accumulator)
         else:
-            self._merge = self._go_on = method_of(combine, ReduceFunction, "reduce")
+            self._go_on = method_of(combine, ReduceFunction, "reduce")
         table = contents_table(self._kind, self._keyed.store)
         assert table is not None
         self._table, self._pane = table, table.pane
         self._open: dict[TimeWindow, None] = {}  # windows that end without timers
+        # not where late records come out in their order, or windows fire at once; a function with open() may have states of
+        # its own, and then wants to know the key
+        opened = isinstance(combine, Function) and type(combine).open is not Function.open
+        self._in_bulk = not (self._kind.allowed_lateness or self._kind.late_tag or opened)
+        self._most_panes = (
+            8 if self._size == self._slide else 1
+        )  # at once: a window may have several, and wants their order
 
-    def restored(self) -> None:
+    def _resume(self, table: WindowTable | None) -> None:
         if self._event_time and self._kind.allowed_lateness:
-            super().restored()
+            super()._resume(table)
             return
         self._open = dict.fromkeys(self._table.windows())
         self.timers.next_end = min((window.max_timestamp() for window in self._open), default=MAX_LONG_VALUE)
@@ -101,9 +109,41 @@ class AlignedWindowOperator(WindowOperator):
         return WindowEnds(self._kind.assigner.is_event_time(), self.end_windows, *parts)
 
     def push(self, values: Values, times: Times) -> None:
-        moments: Iterable[int]
         if self._event_time:
             check_times(self._operator, values, times)
+            if self._in_bulk and times:
+                low, high = min(times), max(times)
+                first = low - (low - self._offset) % self._grain
+                if high < first + self._grain * self._most_panes:
+                    self._push_panes(values, times, first, high)
+                    return
+        self._push_each(values, times)
+
+    def _push_panes(self, values: Values, times: list[int], first: int, high: int) -> None:
+        parts: Iterable[Part] = ((first, values, times),)
+        if high >= first + self._grain:
+            parts = by_pane(values, times, self._offset, self._grain, tumbling=True)
+        for pane, some, stamps in parts:
+            done = self._push_pane(pane, some)
+            if done < len(some):
+                self._push_each(some[done:], stamps[done:])
+
+    def _push_pane(self, pane: int, values: Values) -> int:
+        """Records that are all in the same windows, each window in one go. Says how many it did: not those that are late."""
+        rest: Any = iter(values)
+        count = 0
+        try:
+            keys = list(map(self._selector, rest))
+            for live in self._windows(pane):
+                rest = iter(values)
+                count = live.table.combine(keys, rest, self._begin, self._go_on)
+        except Exception as error:
+            raise on_record(self._operator, values[len(values) - rest.__length_hint__() - 1], error) from error
+        return count
+
+    def _push_each(self, values: Values, times: Times) -> None:
+        moments: Iterable[int]
+        if self._event_time:
             moments, register = times or (), self.timers.event.register
         else:
             moments, register = repeat(self.timers.service.current_processing_time()), self.timers.processing.register
@@ -123,7 +163,7 @@ class AlignedWindowOperator(WindowOperator):
                     self._unusual(value, time, windows, out)
                     continue
                 keyed.key = key = selector(value)
-                for window, read, write, timers, fires in windows:
+                for window, _, read, write, timers, fires in windows:
                     before = read()
                     if before is not None:
                         write(go_on(before, value))
@@ -138,7 +178,7 @@ class AlignedWindowOperator(WindowOperator):
         push(out)
 
     def take(self, partials: Partials) -> None:
-        """Merge what records of one window were combined into where they came from (precombining.py)."""
+        """What records of one window were combined into where they came from (precombining.py)."""
         start, keys, values, count = partials
         window = TimeWindow(start, start + self._size)
         if self._lateness.is_window_late(window):
@@ -146,16 +186,7 @@ class AlignedWindowOperator(WindowOperator):
             return
         self._open[window] = None
         self.timers.next_end = min(window.max_timestamp(), self.timers.next_end)
-        merge, keyed, key = self._merge, self._keyed, None
-        read, write, _ = self._pane(window).bind(keyed)
-        try:
-            for key, value in zip(keys, values, strict=True):
-                keyed.key = key
-                before = read()
-                write(value if before is None else _not_none(merge(before, value)))
-        except Exception as error:
-            doing = f"merging what belongs to {window} of the key {key!r:.200}"
-            raise OperatorFailure(self._operator, doing, error) from error
+        self._merge_into(self._table, window, keys, values)
 
     def _windows(self, pane: int) -> list[Live]:
         """Of the windows that a pane's records belong to, those that are not over."""
@@ -166,8 +197,9 @@ class AlignedWindowOperator(WindowOperator):
             if not self._lateness.is_window_late(window):
                 end, over = window.max_timestamp(), self._lateness.cleanup_time(window)
                 fires = self._lateness.has_ended(window)
-                read, write, _ = self._pane(window).bind(self._keyed)
-                found.append(Live(window, read, write, self._timers_of(window, end, over, fires), fires))
+                table = self._pane(window)
+                read, write, _ = table.bind(self._keyed)
+                found.append(Live(window, table, read, write, self._timers_of(window, end, over, fires), fires))
         return found
 
     def _timers_of(self, window: TimeWindow, end: int, over: int, fires: bool) -> tuple[int, ...]:
@@ -229,13 +261,3 @@ class AlignedWindowOperator(WindowOperator):
             out.times.append(window[1] - 1)
         else:
             self._evaluation(key, window, [found], None, out)
-
-
-def _not_none(merged: Any) -> Any:
-    """A `merge` that is never called with other windows may be a stub, and a stub would lose records here."""
-    if merged is None:
-        raise UserCodeError(
-            "merge() returned None: it must return the accumulator of the inputs of both, or records would be lost. To do "
-            "without it, call pre_combine(False) on the windowed stream"
-        )
-    return merged

@@ -9,14 +9,15 @@ from typing import Any
 
 from firesteel.datastream.state import ListState
 from firesteel.datastream.time_domain import TimeDomain
-from firesteel.datastream.window import MergingWindowAssigner, TriggerResult
+from firesteel.datastream.window import MergingWindowAssigner, TimeWindow, TriggerResult
 from firesteel.datastream.window.windows import MIN_LONG_VALUE
 from firesteel.errors import UserCodeError
 from firesteel.graph import nodes
+from firesteel.graph.keys import groups_of
 from firesteel.graph.plan import PlannedOperator
 from firesteel.runtime.callables import resolve_selector
 from firesteel.runtime.context import SlotRuntimeContext
-from firesteel.runtime.failures import on_record
+from firesteel.runtime.failures import OperatorFailure, on_record
 from firesteel.runtime.flow import Emitter, Times, Values
 from firesteel.runtime.keyed_state import KeyedState
 from firesteel.runtime.process import Output
@@ -25,8 +26,18 @@ from firesteel.runtime.windows.evaluation import Evaluation
 from firesteel.runtime.windows.evicting import EvictingEvaluation
 from firesteel.runtime.windows.lateness import Lateness
 from firesteel.runtime.windows.merging import MergingWindowSet
-from firesteel.runtime.windows.states import TRIGGER, WindowScope, check_contents, contents_of, contents_table
+from firesteel.runtime.windows.states import (
+    TRIGGER,
+    WindowScope,
+    check_contents,
+    combined_kind,
+    contents_of,
+    contents_table,
+    merge_of,
+)
 from firesteel.runtime.windows.timers import WindowTimers, push
+from firesteel.runtime.windows.waiting import Element, take_waiting
+from firesteel.state.store import WindowTable
 
 
 class WindowOperator:
@@ -43,6 +54,7 @@ class WindowOperator:
     ) -> None:
         check_contents(kind, keyed.store)
         self._operator, self._kind, self._keyed, self._emitter = operator, kind, keyed, emitter
+        self._index = context.get_index_of_this_subtask()
         self._selector = resolve_selector(operator.key_selector())
         self.timers = self._create_timers(operator, self.on_timer, keyed, emitter, now)
         service, metrics = self.timers.service, context.get_metrics_group()
@@ -65,9 +77,43 @@ class WindowOperator:
     def _create_timers(self, *parts: Any) -> WindowTimers:
         return WindowTimers(*parts)
 
-    def restored(self) -> None:
-        """State and watermark are there. Windows that the short loop has kept without timers get them now."""
+    def restored(self) -> int:
+        """State and watermark are there. Gives how many records are in windows now that came before the checkpoint and had
+        not been sent here."""
         table = contents_table(self._kind, self._keyed.store)
+        waited = self._take_waiting(table)
+        self._resume(table)
+        return waited
+
+    def _take_waiting(self, table: WindowTable | None) -> int:
+        operator = self._operator
+        mine = groups_of(self._index, operator.parallelism, operator.max_parallelism)
+
+        def put(part: Element) -> None:
+            assert table is not None
+            window = TimeWindow(part.start, part.end)
+            if self._lateness.is_window_late(window):
+                self._lateness.drop(part.records)
+            else:
+                self._merge_into(table, window, part.keys, part.values)
+
+        return take_waiting(self._keyed.store, combined_kind(self._kind) if table is not None else "", mine, put)
+
+    def _merge_into(self, table: WindowTable, window: TimeWindow, keys: list[Any], values: list[Any]) -> None:
+        """Merge what records of one window were combined into where they came from (precombining.py)."""
+        merge, keyed, key = merge_of(self._kind), self._keyed, None
+        read, write, _ = table.pane(window).bind(keyed)
+        try:
+            for key, value in zip(keys, values, strict=True):
+                keyed.key = key
+                before = read()
+                write(value if before is None else merge(before, value))
+        except Exception as error:
+            doing = f"merging what belongs to {window} of the key {key!r:.200}"
+            raise OperatorFailure(self._operator, doing, error) from error
+
+    def _resume(self, table: WindowTable | None) -> None:
+        """Windows that the short loop has kept without timers get them now."""
         entries = [entry for entry, _ in table.scan()] if table is not None else []
         timers = self.timers.event if self._kind.assigner.is_event_time() else self.timers.processing
         have = {entry for (entry, _), _ in timers.scan()} if entries else set()

@@ -3,8 +3,9 @@
 **Why nobody can tell.** A window takes records until its operator's watermark reaches its last timestamp. That watermark is
 a minimum over the operator's channels, so while *this* channel has not sent such a watermark, a record that it sends to the
 window is in time, and it does not matter when exactly it comes. So records may wait, combined, until just before the first
-watermark on this channel that reaches the end of their window, or until the level ends: nothing waits over a barrier.
-Records behind this channel's own watermark are sent as they are and in their place, since for them it does matter.
+watermark on this channel that reaches the end of their window, however many epochs later. At a barrier what waits is saved
+with the operator's state (waiting.py). Records behind this channel's own watermark are sent as they are and in their place,
+since for them it does matter.
 
 Each window has its own partial result, and gets what a channel has for it in the order of the records. So functions only
 have to be associative, which they have to be for windows that merge, too.
@@ -17,19 +18,19 @@ That takes nothing but the number of records. It is known, and so is why windows
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import gcd
 from typing import Any
 
-from firesteel.datastream.functions import AggregateFunction, ReduceFunction
-from firesteel.datastream.rolling import RollingField, RollingRecord
 from firesteel.datastream.window import TimeWindow
 from firesteel.graph import nodes
-from firesteel.runtime.callables import method_of
-from firesteel.runtime.exchange import BATCH_RECORDS, KeyExchange, Route, plain
+from firesteel.runtime.exchange import BATCH_RECORDS, KeyExchange, Route
 from firesteel.runtime.failures import on_record
 from firesteel.runtime.flow import MAX_WATERMARK, MIN_WATERMARK, Times, Values
+from firesteel.runtime.windows.folding import folding_of
+from firesteel.runtime.windows.panes import by_pane
+from firesteel.runtime.windows.states import combined_kind
+from firesteel.runtime.windows.waiting import Element, Waiting
 
 MAX_PARTIALS = 1 << 18
 """How many wait at most, over all windows: some 50 MB of small ones."""
@@ -40,10 +41,9 @@ WORTH = 1.5
 PAUSE = 15
 """For how many epochs records are sent as they are after one in which it was not. Results are the same either way."""
 
-Fold = Callable[[dict[Any, Any], Values, Any], int]
-"""Combines values, an iterator of them with their keys, into partial results; stops at a value of None and says where."""
-
-Reduce = Callable[[Any, Any], Any]
+SAVED = 2.0
+"""So many partial results for a record since the last barrier, at most, are saved at a barrier, or they are sent instead: all
+that waits is saved each time, so checkpoints would be much larger than what has changed."""
 
 
 class _Waiting:
@@ -62,17 +62,23 @@ class CombiningExchange(KeyExchange):
 
     :param restored: the receivers may know a watermark of this channel that this object has never seen. Until it has sent
         one of its own, it cannot tell which records are behind it.
+    :param waiting: where what waits is saved at barriers. None: nothing waits over one.
     """
 
-    def __init__(self, *place: Any, kind: nodes.Window, restored: bool, **routing: Any) -> None:
+    def __init__(
+        self, *place: Any, kind: nodes.Window, restored: bool, waiting: Waiting | None, **routing: Any
+    ) -> None:
         super().__init__(*place, **routing)
         self._size, self._slide, self._offset = kind.assigner.size, kind.assigner.slide, kind.assigner.offset
-        self._grain = gcd(self._size, self._slide)  # a pane: a piece of time whose records belong to the same windows
-        self._folding = (
-            _Adding(kind.combine) if isinstance(kind.combine, AggregateFunction) else _reducing(kind.combine)
-        )
+        self._grain = gcd(self._size, self._slide)
+        self._folding, self._kind = folding_of(kind), combined_kind(kind)
         self._restored = restored
         self._records = self._partials = self._pause = 0
+        self._folded = 0  # since the last barrier: records, once for each of their windows
+        self._unsaved = False
+        self._saves = waiting is not None
+        if waiting is not None:
+            waiting.add(self)
         self._waiting: dict[int, _Waiting] = {}  # by start
         self._panes: dict[int, list[_Waiting]] = {}  # the last window first; none: records are sent as they are
         self._next_end = MAX_WATERMARK
@@ -84,10 +90,11 @@ class CombiningExchange(KeyExchange):
 
     def push(self, values: Values, times: Times) -> None:
         unsure = self._restored and self._watermark == MIN_WATERMARK
-        if self._pause or unsure or times is None or None in times:
+        unheard = self._buffers[0].idle  # nobody waits for this channel until it is heard of again
+        if self._pause or unsure or unheard or times is None or None in times:
             super().push(values, times)  # where a timestamp is missing, the receiver says so
             return
-        for pane, some, stamps in self._by_pane(values, times):
+        for pane, some, stamps in by_pane(values, times, self._offset, self._grain, self._size == self._slide):
             waiting = self._panes.get(pane)
             if waiting is None:
                 waiting = self._panes[pane] = self._windows(pane)
@@ -98,31 +105,12 @@ class CombiningExchange(KeyExchange):
                 if starts:  # what waits for one of their windows came before them
                     self._send_on(starts[0] + self._size - 1)
                 super().push(some, stamps)
-        if sum(len(each.partials) for each in self._waiting.values()) > MAX_PARTIALS:
+        if self._count() > MAX_PARTIALS:
             self._send_on(MAX_WATERMARK)
 
-    def _by_pane(self, values: Values, times: list[int]) -> Iterator[tuple[int, Values, list[int]]]:
-        """Runs of records of one pane."""
-        offset, grain = self._offset, self._grain
-        low, high = min(times), max(times)
-        first = low - (low - offset) % grain
-        if high < first + grain:
-            yield first, values, times
-            return
-        panes = [time - (time - offset) % grain for time in times]
-        if self._size == self._slide:  # nothing connects two panes, so their records need no order among each other
-            parts: dict[int, tuple[Values, list[int]]] = {pane: ([], []) for pane in panes}
-            for pane, value, time in zip(panes, values, times, strict=True):
-                some, stamps = parts[pane]
-                some.append(value)
-                stamps.append(time)
-            yield from ((pane, *part) for pane, part in parts.items())
-            return
-        begin = 0
-        for end in range(1, len(panes) + 1):
-            if end == len(panes) or panes[end] != panes[begin]:
-                yield panes[begin], values[begin:end], times[begin:end]
-                begin = end
+    def _count(self) -> int:
+        """How many partial results wait."""
+        return sum(len(each.partials) for each in self._waiting.values())
 
     def _starts(self, pane: int) -> range:
         """Of the windows that a pane's records belong to, the last one first."""
@@ -153,6 +141,8 @@ class CombiningExchange(KeyExchange):
             value = values[len(values) - rest.__length_hint__() - 1]
             raise on_record(self._downstream, value, self._explain(value, error)) from error
         waiting[0].records += count
+        self._folded += count * len(waiting)
+        self._unsaved = True
         if count < len(values):  # a record of None empties windows, so it has to come after what is before it
             self._send_on(MAX_WATERMARK)
             super().push(values[count:], times[count:])
@@ -171,13 +161,30 @@ class CombiningExchange(KeyExchange):
             self._send_on(MAX_WATERMARK)
         super().idle(idle)
 
-    def flush(self) -> None:
-        self._send_on(MAX_WATERMARK)
-        super().flush()
+    def flush(self, barrier: bool = False) -> None:
+        if barrier:
+            if not self._saves or (self._unsaved and self._count() > SAVED * self._folded):
+                self._send_on(MAX_WATERMARK)
+            self._folded = 0
         self._pause = max(0, self._pause - 1)
         if self._records < WORTH * self._partials:
+            self._send_on(MAX_WATERMARK)
             self._pause = PAUSE
         self._records = self._partials = 0
+        super().flush(barrier)
+
+    # ---- as state
+
+    def unsaved(self) -> bool:
+        return self._unsaved
+
+    def elements(self) -> Iterator[Element]:
+        self._unsaved = False
+        for start, waiting in sorted(self._waiting.items()):
+            keys, values = list(waiting.partials), list(waiting.partials.values())
+            yield Element(self._kind, start, waiting.end + 1, keys, values, waiting.records)
+
+    # ---- sending
 
     def _send_on(self, watermark: int) -> None:
         """What waits for windows that end with this watermark, or before it."""
@@ -187,6 +194,7 @@ class CombiningExchange(KeyExchange):
                 break
             self._send_window(waiting)
             del self._waiting[start]
+            self._unsaved = True
         self._next_end = min((each.end for each in self._waiting.values()), default=MAX_WATERMARK)
 
     def _send_window(self, waiting: _Waiting) -> None:
@@ -212,89 +220,3 @@ class CombiningExchange(KeyExchange):
                     self._close(target, buffer)
             keys.clear()
             values.clear()
-
-
-class _Adding:
-    """With an AggregateFunction."""
-
-    def __init__(self, combine: AggregateFunction) -> None:
-        add, create = combine.add, combine.create_accumulator
-
-        def fold(partials: dict[Any, Any], keys: Values, values: Any) -> int:
-            get = partials.get
-            for key, value in zip(keys, values, strict=True):
-                if value is None:
-                    return len(keys) - int(values.__length_hint__()) - 1
-                before = get(key)
-                partials[key] = add(value, create() if before is None else before)
-            return len(keys)
-
-        self._fold: Fold = fold
-
-    def of(self, values: Values) -> Fold:
-        """What combines these."""
-        return self._fold
-
-
-class _Reducing:
-    """With a ReduceFunction, or a function.
-
-    :param begin: makes the first reduction of a record.
-    """
-
-    def __init__(self, reduce: Reduce, begin: Callable[[Any], Any]) -> None:
-        def fold(partials: dict[Any, Any], keys: Values, values: Any) -> int:
-            get = partials.get
-            for key, value in zip(keys, values, strict=True):
-                if value is None:
-                    return len(keys) - int(values.__length_hint__()) - 1
-                before = get(key)
-                partials[key] = begin(value) if before is None else reduce(before, value)
-            return len(keys)
-
-        self._fold: Fold = fold
-
-    def of(self, values: Values) -> Fold:
-        """What combines these."""
-        return self._fold
-
-
-class _Rolling(_Reducing):
-    """With a library function, which has a shorter way for a stream of tuples of one length."""
-
-    def __init__(self, combine: RollingField) -> None:
-        super().__init__(combine.reduce, _same)
-        self._combine = combine
-        self._lengths: set[int] = set()
-        self._short: Fold | None = None
-
-    def of(self, values: Values) -> Fold:
-        if self._short is None and self._lengths:
-            return self._fold  # there was another kind of record, and is in partial results
-        if set(map(type, values)) == {tuple}:
-            self._lengths.update(map(len, values))
-            if len(self._lengths) == 1:
-                if self._short is None:
-                    self._short = _Reducing(self._combine.of_tuples(*self._lengths), _same).of(values)
-                return self._short
-        self._lengths.add(-1)
-        self._short = None
-        return self._fold
-
-
-def _reducing(combine: Any) -> _Reducing:
-    if isinstance(combine, RollingField):
-        return _Rolling(combine)
-    return _Reducing(
-        method_of(combine, ReduceFunction, "reduce"), _same if isinstance(combine, RollingRecord) else _own
-    )
-
-
-def _same(value: Any) -> Any:
-    """For functions that leave what they are given as it is."""
-    return value
-
-
-def _own(value: Any) -> Any:
-    """For others: they may change the reduction so far, and the record in its place may be in others' hands here."""
-    return value if plain(value) else pickle.loads(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))

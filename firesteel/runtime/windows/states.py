@@ -5,12 +5,12 @@ They are typed states like users', in scopes of their own whose current key is t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from firesteel.datastream.functions import AggregateFunction, ReduceFunction
 from firesteel.datastream.window.time_windows import AlignedWindows
-from firesteel.errors import StateError
+from firesteel.errors import StateError, UserCodeError
 from firesteel.graph import nodes
 from firesteel.graph.keys import namespaced
 from firesteel.runtime.callables import method_of
@@ -53,7 +53,7 @@ def contents_of(kind: nodes.Window, scope: WindowScope) -> KeyedListState | Keye
         name = CONTENTS if kind.evictor is None else RECORDS
         return KeyedListState(store.list_table(name).bind(states))
     shared = contents_table(kind, store)
-    table: ValueTable = store.value_table(CONTENTS, _kind_of(kind)) if shared is None else shared
+    table: ValueTable = store.value_table(CONTENTS, combined_kind(kind)) if shared is None else shared
     if isinstance(kind.combine, AggregateFunction):
         return KeyedAggregatingState(table.bind(states), kind.combine)
     return KeyedReducingState(table.bind(states), method_of(kind.combine, ReduceFunction, "reduce"))
@@ -63,11 +63,31 @@ def contents_table(kind: nodes.Window, store: Store) -> WindowTable | None:
     """The table of what records were combined into, if it is kept by window: where many keys share one."""
     if kind.combine is None or kind.evictor is not None or not isinstance(kind.assigner, AlignedWindows):
         return None
-    return store.window_table(CONTENTS, _kind_of(kind))
+    return store.window_table(CONTENTS, combined_kind(kind))
 
 
-def _kind_of(kind: nodes.Window) -> str:
+def combined_kind(kind: nodes.Window) -> str:
+    """The kind of state that a window's records are combined into."""
     return "aggregating" if isinstance(kind.combine, AggregateFunction) else "reducing"
+
+
+def merge_of(kind: nodes.Window) -> Callable[[Any, Any], Any]:
+    """What merges two values that records of one window were combined into."""
+    if not isinstance(kind.combine, AggregateFunction):
+        reduce: Callable[[Any, Any], Any] = method_of(kind.combine, ReduceFunction, "reduce")
+        return reduce
+    merge = kind.combine.merge
+    return lambda a, b: _not_none(merge(a, b))
+
+
+def _not_none(merged: Any) -> Any:
+    """A `merge` that is never called with other windows may be a stub, and a stub would lose records here."""
+    if merged is None:
+        raise UserCodeError(
+            "merge() returned None: it must return the accumulator of the inputs of both, or records would be lost. To do "
+            "without it, call pre_combine(False) on the windowed stream"
+        )
+    return merged
 
 
 def check_contents(kind: nodes.Window, store: Store) -> None:

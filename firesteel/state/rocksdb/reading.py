@@ -5,13 +5,13 @@ from __future__ import annotations
 import pickle
 import shutil
 import tempfile
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 from firesteel.common.storage import Storage
 from firesteel.graph.settings import RocksDBSettings
-from firesteel.state.files import Delta
+from firesteel.state.files import Delta, everything
 from firesteel.state.layouts import TTL
 from firesteel.state.origin import FileHandle
 from firesteel.state.rocksdb.database import Database, Row, TableName
@@ -28,10 +28,10 @@ _ENTRIES = 4096
 
 
 def native_deltas(
-    storage: Storage, handles: Sequence[FileHandle], groups: Container[int] | None = None
+    storage: Storage, handles: Sequence[FileHandle], wanted: Callable[[str, int], bool] = everything
 ) -> Iterator[Delta]:
-    """Everything in a database's checkpoint, or what is of these key groups. A key's entries may be in several deltas that
-    follow each other.
+    """What is in a database's checkpoint of the operator uids and key groups that are wanted. A key's entries may be in
+    several deltas that follow each other.
 
     :raises RestoreError: a file is missing or damaged.
     """
@@ -41,17 +41,17 @@ def native_deltas(
         database = Database(path, RocksDBSettings(block_cache_size=8 << 20), read_only=True)
         try:
             for name, number in database.tables().items():
-                yield from _table(database, name, number, groups)
+                yield from _table(database, name, number, wanted)
         finally:
             database.close()
     finally:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _table(database: Database, name: TableName, number: int, groups: Container[int] | None) -> Iterator[Delta]:
+def _table(database: Database, name: TableName, number: int, wanted: Callable[[str, int], bool]) -> Iterator[Delta]:
     entries = _entries_of(database, name, number)
     for group in _groups(database, number):
-        if groups is None or group in groups:
+        if wanted(name[0], group):
             rows = database.rows(PREFIX.pack(number, group))
             for keys, changes in _slices(entries(rows)):
                 yield Delta(*name, group, keys, changes, [])

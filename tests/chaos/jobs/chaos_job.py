@@ -49,6 +49,7 @@ def arguments(given=None):
     parser.add_argument("--keys", type=int, required=True)
     parser.add_argument("--rate", type=float, required=True)
     parser.add_argument("--interval", type=int, default=150)
+    parser.add_argument("--parallelism", type=int, default=2)
     parser.add_argument("--timeout", type=int, default=60_000)
     parser.add_argument("--tolerable", type=int)
     parser.add_argument("--attempts", type=int, default=1_000_000)
@@ -61,7 +62,7 @@ def program(args):
     configuration = Configuration()
     configuration.set_string("spark.ui.enabled", "false")  # a start of Spark is most of what chaos costs
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(2)
+    env.set_parallelism(args.parallelism)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(args.attempts, 20))
     env.enable_checkpointing(args.interval)
     config = env.get_checkpoint_config()

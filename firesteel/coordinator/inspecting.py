@@ -1,0 +1,191 @@
+"""Which states there are in a checkpoint or savepoint, told from the footers of its files: nothing is unpickled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeVar
+
+from firesteel.coordinator.completed import Completed, locate
+from firesteel.errors import RestoreError, StateError
+from firesteel.graph.keys import subtask_of
+from firesteel.state.files import BROADCAST, NO_GROUP
+from firesteel.state.origin import FileHandle
+from firesteel.state.reading import Slice, StateId, open_footer, states_in
+
+_SMALLEST_PART, _LARGEST_PART = 1 << 20, 64 << 20
+"""Bytes in files."""
+
+
+@dataclass(frozen=True)
+class StateInfo:
+    """One state of one operator in a checkpoint."""
+
+    uid: str
+    """The operator's uid."""
+    operator: str
+    """The operator's name."""
+    name: str
+    """The state's name. Those that begin with `/` are firesteel's own."""
+    kind: str
+    """value, list, map, reducing, aggregating, timers, operator-list, operator-union, broadcast, raw or subtask; with
+    `+ttl` if it has time-to-live and `+windows` if there is a value for each window."""
+    entries: int
+    """How many keys, elements of an operator's list, or entries of broadcast state are stored. One that is in a base and in
+    deltas on it counts for each; in a savepoint the number is exact."""
+    size: int
+    """Bytes in files, of which deltas may replace some."""
+
+
+class CheckpointStates:
+    """The states of one checkpoint, as far as its operators own them.
+
+    A slot's files may hold key groups, and operators, that are not the slot's any more; they are left out.
+    """
+
+    def __init__(self, checkpoint: Completed) -> None:
+        self.checkpoint = checkpoint
+        self.metadata = checkpoint.metadata
+        if any("kind" in handle for chain in self.metadata.state for handle in chain):
+            raise RestoreError(
+                f"checkpoint {checkpoint.path} has state in the files of a database, of which no single state can be read. "
+                f"Take a savepoint of the job and read that: savepoints are the same whatever the backend"
+            )
+        self._footers = {
+            handle["file"]: open_footer(checkpoint.storage, handle) for chain in self.metadata.state for handle in chain
+        }
+
+    def infos(self) -> list[StateInfo]:
+        found: dict[StateId, list[int]] = {}
+        for subtask, chain in enumerate(self.metadata.state):
+            for handle in chain:
+                for state, blocks in states_in(self._footers[handle["file"]], handle):
+                    mine = [block for block in blocks if self._owns(state.uid, subtask, block[0])]
+                    if mine:
+                        sums = found.setdefault(state, [0, 0])
+                        sums[0] += 0 if _is_copy(state, subtask) else sum(block[4] for block in mine)
+                        sums[1] += sum(block[3] for block in mine)
+        operators = self.metadata.operators
+        return [
+            StateInfo(state.uid, operators[state.uid].name, state.name, state.kind, *sums)
+            for state, sums in sorted(found.items(), key=lambda item: (item[0].uid, item[0].name))
+        ]
+
+    def _owns(self, uid: str, subtask: int, group: int) -> bool:
+        info = self.metadata.operators.get(uid)
+        if info is None or subtask >= info.parallelism:
+            return False
+        return group == NO_GROUP or subtask_of(group, info.parallelism, info.max_parallelism) == subtask
+
+    @cached_property
+    def states(self) -> list[StateId]:
+        return [StateId(info.uid, info.name, info.kind) for info in self.infos()]
+
+    def find(self, uid: str, name: str) -> StateId:
+        """
+        :raises StateError: there is no such operator, or no such state of it; the message says which there are.
+        """
+        for state in self.states:
+            if (state.uid, state.name) == (uid, name):
+                return state
+        mine = [state for state in self.states if state.uid == uid]
+        if mine:
+            there = ", ".join(f"{state.name!r} ({state.kind})" for state in mine)
+            raise StateError(
+                f"operator {uid} has no state {name!r} in {self.checkpoint.path}. It has: {there}. A state that was never "
+                f"written is not stored"
+            )
+        known = self.metadata.operators.get(uid)
+        what = (
+            f"operator '{known.name}' (uid {uid}) has no state" if known else f"there is no operator with uid {uid!r}"
+        )
+        uids = ", ".join(sorted({state.uid for state in self.states})) or "none"
+        raise StateError(f"{what} in {self.checkpoint.path}. Operators with state: {uids}")
+
+    def slices(self, state: StateId, *, copies: bool = False) -> list[Slice]:
+        """Where a state is: a slice for each subtask that has some of it, one for all where they have the same.
+
+        :param copies: a slice for each of these too.
+        """
+        found = []
+        for subtask, chain in enumerate(self.metadata.state):
+            groups = sorted(group for group in self._sizes(state, chain) if self._owns(state.uid, subtask, group))
+            if groups and (copies or not _is_copy(state, subtask)):
+                files = [handle for handle in chain if self._sizes(state, [handle])]
+                found.append(Slice(self.checkpoint.storage.uri, files, subtask, groups))
+        return found
+
+    def parts(self, state: StateId, at_least: int) -> list[list[Slice]]:
+        """Everything of a state in parts of about equal size, for as many processes.
+
+        :param at_least: so many, if it is large enough for that.
+        """
+        slices = self.slices(state)
+        sizes = {
+            (index, group): size
+            for index, piece in enumerate(slices)
+            for group, size in self._sizes(state, piece.chain).items()
+        }
+        places = [(index, group) for index, piece in enumerate(slices) for group in piece.groups]
+        return [
+            [replace(slices[index], groups=[group for _, group in mine]) for index, mine in groupby(run, itemgetter(0))]
+            for run in split(places, sizes, at_least)
+        ]
+
+    def group_sizes(self, state: StateId) -> dict[int, int]:
+        """Key group -> bytes in files."""
+        sizes: dict[int, int] = {}
+        for piece in self.slices(state):
+            found = self._sizes(state, piece.chain)
+            for group in piece.groups:
+                sizes[group] = sizes.get(group, 0) + found[group]
+        return sizes
+
+    def _sizes(self, state: StateId, chain: Sequence[FileHandle]) -> dict[int, int]:
+        """Key group -> bytes in these files."""
+        sizes: dict[int, int] = {}
+        for handle in chain:
+            for other, blocks in states_in(self._footers[handle["file"]], handle):
+                if other == state:
+                    for block in blocks:
+                        sizes[block[0]] = sizes.get(block[0], 0) + block[3]
+        return sizes
+
+
+def _is_copy(state: StateId, subtask: int) -> bool:
+    """Every subtask has the same broadcast state, which counts once."""
+    return state.kind == BROADCAST and subtask > 0
+
+
+_T = TypeVar("_T")
+
+
+def split(items: Sequence[_T], sizes: Mapping[_T, int], at_least: int) -> list[list[_T]]:
+    """Runs of about equal size: as many as asked for, unless they would be too small to be worth a task, or too large."""
+    goal = sum(sizes[item] for item in items) // max(at_least, 1)
+    goal = min(max(goal, _SMALLEST_PART), _LARGEST_PART)
+    runs: list[list[_T]] = []
+    filled = goal
+    for item in items:
+        if not runs or filled + sizes[item] > goal:
+            runs.append([])
+            filled = 0
+        runs[-1].append(item)
+        filled += sizes[item]
+    return runs
+
+
+def open_states(path: str) -> CheckpointStates:
+    """The states of the checkpoint or savepoint that a person means: its directory or its `_metadata` file.
+
+    :raises RestoreError: it is none, or a file of it is missing, damaged or of a newer format.
+    """
+    return CheckpointStates(locate(path))
+
+
+def list_states(path: str) -> list[StateInfo]:
+    """See `firesteel.state.list_states`."""
+    return open_states(path).infos()

@@ -1,0 +1,107 @@
+"""Combining records of one window by key: the loops that run where records come from (precombining.py)."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.datastream.functions import AggregateFunction, ReduceFunction
+from firesteel.datastream.rolling import RollingField, RollingRecord
+from firesteel.graph import nodes
+from firesteel.runtime.callables import method_of
+from firesteel.runtime.exchange import plain
+from firesteel.runtime.flow import Values
+
+Fold = Callable[[dict[Any, Any], Values, Any], int]
+"""Combines values, an iterator of them with their keys, into partial results; stops at a value of None and says where."""
+
+Reduce = Callable[[Any, Any], Any]
+
+
+def folding_of(kind: nodes.Window) -> Adding | Reducing:
+    """With the function of these windows."""
+    combine = kind.combine
+    if isinstance(combine, AggregateFunction):
+        return Adding(combine)
+    if isinstance(combine, RollingField):
+        return Rolling(combine)
+    return Reducing(method_of(combine, ReduceFunction, "reduce"), _same if isinstance(combine, RollingRecord) else _own)
+
+
+class Adding:
+    """With an AggregateFunction."""
+
+    def __init__(self, combine: AggregateFunction) -> None:
+        add, create = combine.add, combine.create_accumulator
+
+        def fold(partials: dict[Any, Any], keys: Values, values: Any) -> int:
+            get = partials.get
+            for key, value in zip(keys, values, strict=True):
+                if value is None:
+                    return len(keys) - int(values.__length_hint__()) - 1
+                before = get(key)
+                partials[key] = add(value, create() if before is None else before)
+            return len(keys)
+
+        self._fold: Fold = fold
+
+    def of(self, values: Values) -> Fold:
+        """What combines these."""
+        return self._fold
+
+
+class Reducing:
+    """With a ReduceFunction, or a function.
+
+    :param begin: makes the first reduction of a record.
+    """
+
+    def __init__(self, reduce: Reduce, begin: Callable[[Any], Any]) -> None:
+        def fold(partials: dict[Any, Any], keys: Values, values: Any) -> int:
+            get = partials.get
+            for key, value in zip(keys, values, strict=True):
+                if value is None:
+                    return len(keys) - int(values.__length_hint__()) - 1
+                before = get(key)
+                partials[key] = begin(value) if before is None else reduce(before, value)
+            return len(keys)
+
+        self._fold: Fold = fold
+
+    def of(self, values: Values) -> Fold:
+        """What combines these."""
+        return self._fold
+
+
+class Rolling(Reducing):
+    """With a library function, which has a shorter way for a stream of tuples of one length."""
+
+    def __init__(self, combine: RollingField) -> None:
+        super().__init__(combine.reduce, _same)
+        self._combine = combine
+        self._lengths: set[int] = set()
+        self._short: Fold | None = None
+
+    def of(self, values: Values) -> Fold:
+        if self._short is None and self._lengths:
+            return self._fold  # there was another kind of record, and is in partial results
+        if set(map(type, values)) == {tuple}:
+            self._lengths.update(map(len, values))
+            if len(self._lengths) == 1:
+                if self._short is None:
+                    self._short = Reducing(self._combine.of_tuples(*self._lengths), _same).of(values)
+                return self._short
+        self._lengths.add(-1)
+        self._short = None
+        return self._fold
+
+
+def _same(value: Any) -> Any:
+    """For functions that leave what they are given as it is."""
+    return value
+
+
+def _own(value: Any) -> Any:
+    """For others: they may change the reduction so far, and the record in its place may be in others' hands here."""
+    return value if plain(value) else pickle.loads(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))

@@ -1,0 +1,69 @@
+"""A job in a thread of this process, to be asked for savepoints while it runs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from firesteel.common.completable_future import CompletableFuture
+from firesteel.common.storage import Storage
+from firesteel.coordinator.savepoint_requests import Ending
+from firesteel.datastream import StreamExecutionEnvironment
+from tests.support.local_engine import LocalRun
+
+PATIENCE_S = 60.0
+
+
+def wait_until(condition: Callable[[], Any], what: str) -> Any:
+    deadline, pause = time.monotonic() + PATIENCE_S, threading.Event()
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        pause.wait(0.005)
+    return found
+
+
+class Running:
+    """As a context: cancelled at its end, if it still runs."""
+
+    def __init__(self, env: StreamExecutionEnvironment, directory: str | Storage, name: str = "job") -> None:
+        self.run = LocalRun(env, directory, name)
+        self.run.results.wait_for_room = lambda cancelled: None  # type: ignore[method-assign]  # nobody reads them meanwhile
+        self.job = self.run.job
+        self.failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.run.run()
+        except BaseException as error:  # noqa: BLE001  looked at by the test
+            self.failure = error
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.job.cancel()
+        self._thread.join(PATIENCE_S)
+
+    def ended(self) -> None:
+        self._thread.join(PATIENCE_S)
+        assert not self._thread.is_alive()
+
+    def epochs(self, more: int = 3) -> None:
+        """Wait until it has run some more."""
+        seen = self.run.progress.epochs
+        wait_until(lambda: self.run.progress.epochs >= seen + more or not self._thread.is_alive(), "epochs")
+        assert self._thread.is_alive(), self.failure
+
+    def ask(self, directory: object, ending: Ending = Ending.NONE) -> CompletableFuture[str]:
+        return self.job.savepoints.ask(str(directory), ending)
+
+    def savepoint(self, directory: object, ending: Ending = Ending.NONE) -> str:
+        """Its path. One that ends the job is waited for until it has."""
+        path = self.ask(directory, ending).result(PATIENCE_S)
+        if ending is not Ending.NONE:
+            self.ended()
+        return path
