@@ -85,7 +85,7 @@ def test_what_a_dead_writer_began_after_the_last_sweep_goes_with_the_end_of_the_
     made = job.checkpoint(1, "b")
     zombie.checkpoint(1, "a")  # it does not know yet that there is a successor
     zombie.die()
-    job.committer.commit(made)
+    job.commit(made)
     job.committer.sweep([])  # so soon after the first that it does nothing
     assert [each.state for each in kafka.in_doubt(f"test-{name}-")] == ["Ongoing"]
     job.committer.close()
@@ -105,7 +105,7 @@ def test_records_keep_their_order_over_checkpoints(kafka: KafkaBroker, topic: To
     assert kafka.values(name, committed=False) == ["a"]
     made += both.writer.prepare_commit()
     both.writer.persist(made)
-    both.committer.commit(made)
+    both.commit(made)
     assert [message.value() for message in kafka.messages(name)] == [b"a", b"b"]
 
 
