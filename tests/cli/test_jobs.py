@@ -124,7 +124,7 @@ def test_a_savepoint_that_fails_is_exit_code_1_and_the_job_goes_on(
     ]:
         code, _, err = command("savepoint", "job", *arguments)
         assert code == 1 and words in err
-    assert job.job.status.name == "RUNNING"
+    wait_until(lambda: job.job.status.name == "RUNNING", "the job to run")
 
 
 @pytest.mark.parametrize(
