@@ -129,7 +129,7 @@ def test_a_newer_job_directory_is_refused(tmp_path: Path) -> None:
     directory = JobDirectory.open(str(tmp_path), "job")
     marker = Path(directory.path, "_job")
     marker.write_bytes(marker.read_bytes().replace(b"firesteel-job 1 ", b"firesteel-job 99 ", 1))
-    with pytest.raises(RestoreError, match="format 99, newer than 1"):
+    with pytest.raises(RestoreError, match="format 99, newer than 2"):
         JobDirectory.open(str(tmp_path), "job")
 
 
@@ -154,5 +154,5 @@ def test_newer_metadata_is_refused(tmp_path: Path) -> None:
     directory = JobDirectory.open(str(tmp_path), "job")
     good = metadata_files.encode(some_metadata(directory.claim(), 1))
     (tmp_path / "_metadata").write_bytes(good.replace(b"checkpoint 1 ", b"checkpoint 99 ", 1))
-    with pytest.raises(RestoreError, match="format 99, newer than 1"):
+    with pytest.raises(RestoreError, match="format 99, newer than 2"):
         metadata_files.read(LocalStorage(str(tmp_path)), "")
