@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
+from types import ModuleType
 
 from firesteel.common.storage import Storage
 from firesteel.errors import RestoreError
@@ -49,6 +50,23 @@ def state_files(chain: Sequence[FileHandle]) -> list[FileHandle]:
     return [handle for handle in chain if not is_native(handle)]
 
 
+def units(chain: Sequence[FileHandle]) -> list[list[FileHandle]]:
+    """What is read as one: databases, then state files, oldest first. All handles of a unit have the same part."""
+    return [*databases(chain), *([handle] for handle in state_files(chain))]
+
+
+def rocksdb_reading(storage: Storage, files: Sequence[FileHandle]) -> ModuleType:
+    """What reads databases. Its package is an optional one.
+
+    :raises RestoreError: it is not installed.
+    """
+    try:
+        from firesteel.state.rocksdb import reading
+    except ModuleNotFoundError as error:
+        raise RestoreError(f"{storage.at(files[0]['file'])} is of a RocksDB: pip install firesteel[rocksdb]") from error
+    return reading
+
+
 def deltas(
     storage: Storage,
     chain: Sequence[FileHandle],
@@ -58,19 +76,11 @@ def deltas(
     """What a chain holds, to be applied one after the other.
 
     :param mine: read no more than that of it.
-    :param on_read: told how much was read of each file.
+    :param on_read: told how much was read, piece by piece.
     :raises RestoreError: a file is missing, damaged or of a newer format.
     """
     for files in databases(chain):
-        try:
-            from firesteel.state.rocksdb.reading import native_deltas
-        except ModuleNotFoundError as error:
-            raise RestoreError(
-                f"{storage.at(files[0]['file'])} is of a RocksDB: pip install firesteel[rocksdb]"
-            ) from error
-        yield from native_deltas(storage, files, _wanted(files[0], mine))
-        if on_read is not None:
-            on_read(sum(handle["size"] for handle in files))
+        yield from rocksdb_reading(storage, files).native_deltas(storage, files, _wanted(files[0], mine), on_read)
     for handle in state_files(chain):
         with StateFile(handle["file"], handle["checksum"], storage) as file:
             yield from file.deltas(_wanted(handle, mine))

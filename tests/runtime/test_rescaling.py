@@ -6,7 +6,6 @@ import contextlib
 import random
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import cycle
 from typing import Any
 from unittest import mock
@@ -17,15 +16,13 @@ from hypothesis import strategies as st
 
 from firesteel.common import RestartStrategies
 from firesteel.common.storage import local
-from firesteel.coordinator.engine import Deployment
 from firesteel.coordinator.lineage import JobDirectory
 from firesteel.datastream import StreamExecutionEnvironment
-from firesteel.graph.settings import RocksDBSettings
 from firesteel.runtime.compacting import Compactor
 from firesteel.state.compaction import compact
 from firesteel.testing import GraphHarness
-from firesteel.testing.engine import LocalEngine
 from firesteel.testing.snapshots import temporary_directory
+from tests.support.keeping_state import keeping_state
 from tests.support.rescaled_program import EPOCH_MS, OPERATORS, Hoard, Record, describe
 
 KEYS = 40
@@ -73,19 +70,6 @@ def injected(faults: Faults) -> Iterator[None]:
         mock.patch.object(local, "write_durable", faults.write),
         mock.patch.object(Compactor, "shortened", lambda self, chain: faults.shortened(self, chain)),
     ):
-        yield
-
-
-@contextlib.contextmanager
-def keeping_state(in_rocksdb: bool, directory: str) -> Iterator[None]:
-    """Harnesses have state in memory; their slots can have it elsewhere."""
-    deploy = LocalEngine.deploy
-    rocksdb = RocksDBSettings(local_directories=(f"{directory}/local",)) if in_rocksdb else None
-
-    def deployed(self: LocalEngine, deployment: Deployment, listener: Any) -> None:
-        deploy(self, replace(deployment, rocksdb=rocksdb), listener)
-
-    with mock.patch.object(LocalEngine, "deploy", deployed):
         yield
 
 
