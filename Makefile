@@ -18,7 +18,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -p no:cacheprovider $(PYTEST_ARGS)
 
 # Without Spark, in seconds. Everything else under tests/ follows after them.
-UNIT := $(wildcard $(addprefix tests/,common graph state runtime windows coordinator connectors datastream parity testing cli))
+UNIT := $(wildcard $(addprefix tests/,common graph state runtime windows coordinator connectors datastream parity testing cli rest))
 REST := $(filter-out $(UNIT) tests/__pycache__,$(patsubst %/,%,$(shell ls -d tests/*/))) $(wildcard tests/test_*.py)
 
 .PHONY: help setup servers demo test lint unit chaos bench clean
@@ -57,7 +57,7 @@ lint: $(VENV)/.dev
 unit: $(VENV)/.dev $(VENV)/flink servers
 	@$(PYTEST) $(UNIT)
 
-chaos: $(VENV)/.dev
+chaos: $(VENV)/.dev build/kafka servers
 	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) --faults $(FAULTS)
 
 bench: $(VENV)/.bench build/kafka

@@ -20,6 +20,7 @@ MODULES = (
     "firesteel.datastream.connectors.jdbc",
     "firesteel.common",
     "firesteel.metrics",
+    "firesteel.state",
     "firesteel.testing",
 )
 TARGET = Path(__file__).with_name("api.md")

@@ -31,6 +31,8 @@ from firesteel.engine.spark_engine import SparkEngine
 from firesteel.graph.nodes import Read, ToFrame, Write
 from firesteel.graph.plan import JobPlan, PlannedOperator
 from firesteel.graph.settings import JobSettings
+from firesteel.rest.endpoint import Endpoint
+from firesteel.rest.served import ServedJob
 
 __all__ = ["RunningJob", "check_frame", "check_schema", "dispose", "launch", "open_results"]
 
@@ -48,7 +50,9 @@ class RunningJob(JobClient):
         self._collected = CollectedResults()
         self.results = self._collected.queue
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
+        self._ended = threading.Event()  # nothing is left of it
         with contextlib.ExitStack() as opened:  # closed again if something refuses to start, and else when the job ends
+            self._endpoint = opened.enter_context(Endpoint())  # left last: who sees the end can start the job again
             lock = opened.enter_context(DriverLock())
             where = checkpoints = settings.checkpoints.directory if settings.checkpoints.enabled else None
             temporary = None
@@ -58,6 +62,7 @@ class RunningJob(JobClient):
             if existing is not None and not settings.start.take_over:
                 lock.acquire(existing)  # first of all, so that a second driver is told at once
             plan = check_start(plan, settings)
+            self._endpoint.listen(settings.rest)
             self._engine = SparkEngine(plan, settings)  # it refuses what cannot run before anything is written
             opened.callback(self._engine.close)
             memory = _memory(settings)
@@ -65,12 +70,12 @@ class RunningJob(JobClient):
             if not lock.held:
                 lock.acquire(directory, take_over=settings.start.take_over)  # the program has been found to fit
             plan = prepared(plan, directory.workspace, checkpoints is not None, self._engine)
+            self._job_id = JobID(directory.job_id)
+            self.job = Job(plan, settings, directory, self._engine, self._collected, self.progress, _print)
+            self._endpoint.publish(ServedJob(self, self.job, plan, settings, self.progress))
             self._opened = opened.pop_all()
-        self._job_id = JobID(directory.job_id)
-        self.job = Job(plan, settings, directory, self._engine, self._collected, self.progress, _print)
         self._started = time.monotonic()
-        self._thread = threading.Thread(target=self._run, name=f"job {settings.name}", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._run, name=f"job {settings.name}", daemon=True).start()
 
     def _run(self) -> None:
         failure: BaseException | None = None
@@ -79,13 +84,15 @@ class RunningJob(JobClient):
         except BaseException as error:  # noqa: BLE001  it reaches whoever waits for the result
             failure = error
         finally:
-            self._opened.close()
+            with self._opened:
+                self._endpoint.end(failure)
         if failure is None:
             took = int((time.monotonic() - self._started) * 1000)
             self._result.set_result(JobExecutionResult(self._job_id, took, {}))
         else:
             self._result.set_exception(failure)
         self.results.put(END)
+        self._ended.set()
 
     def get_job_id(self) -> JobID:
         return self._job_id
@@ -98,7 +105,7 @@ class RunningJob(JobClient):
         self.job.cancel()
 
         def wait() -> None:
-            self._thread.join()
+            self._ended.wait()
             done.set_result(None)
 
         threading.Thread(target=wait, name="cancel", daemon=True).start()
@@ -135,7 +142,7 @@ class RunningJob(JobClient):
             except BaseException as error:  # noqa: BLE001  whoever waits has to know
                 done.set_exception(error)
             else:
-                self._thread.join()
+                self._ended.wait()
                 done.set_result(path)
 
         threading.Thread(target=wait, name="stop", daemon=True).start()

@@ -1,5 +1,6 @@
 """For all tests: random ones print what reproduces them, and none fails because the machine is busy."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,12 @@ from tests.support.s3 import S3Server, s3_command
 
 settings.register_profile("firesteel", deadline=None, print_blob=True)
 settings.load_profile("firesteel")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Jobs of tests are not to be found among the user's, by processes that tests start neither."""
+    os.environ["FIRESTEEL_HOME"] = str(tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """From the command line to a command, and from what went wrong to one line and an exit code.
 
-0: all went well. 1: the program or its job failed. 2: what was asked for cannot be: a setting, a path, a checkpoint.
-130: Ctrl-C.
+0: all went well. 1: the program or its job failed, or what was asked of a job. 2: what was asked for cannot be: a setting,
+a path, a checkpoint. 130: Ctrl-C.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import sys
 from typing import NoReturn
 
 from firesteel import __version__
-from firesteel.cli import checkpoints, config, run, txn
-from firesteel.cli.output import complain
+from firesteel.cli import checkpoints, config, info, inspect, list_jobs, logs, run, savepoint, txn
+from firesteel.cli.output import OperationError, complain
 from firesteel.errors import FiresteelError
 
-BAD_INPUT, INTERRUPTED = 2, 130
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 
 def entry() -> NoReturn:
@@ -27,8 +27,12 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command; the exit code."""
     try:
         given = _parser().parse_args(arguments)
+        given.command_line = sys.argv[1:] if arguments is None else arguments
         code: int = given.command(given)
         sys.stdout.flush()
+    except OperationError as error:
+        complain(str(error))
+        return FAILED
     except FiresteelError as error:
         complain(str(error))
         return BAD_INPUT
@@ -49,9 +53,12 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="firesteel", description="PyFlink programs on Spark. docs/configuration.md tells more.")
+    parser = _Parser(
+        prog="firesteel",
+        description="PyFlink programs on Spark. docs/operating.md and docs/configuration.md tell more.",
+    )
     parser.add_argument("--version", action="version", version=f"firesteel {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="<command>", required=True)
-    for module in (run, checkpoints, txn, config):
+    for module in (run, list_jobs, info, logs, savepoint, checkpoints, inspect, txn, config):
         module.add_to(commands)
     return parser

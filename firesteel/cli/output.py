@@ -5,6 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from firesteel.errors import FiresteelError
+
+
+class OperationError(FiresteelError):
+    """What was asked for could be done, and failed."""
+
 
 def complain(message: str) -> None:
     sys.stderr.write(f"firesteel: {message}\n")

@@ -7,11 +7,13 @@ import logging
 import os
 from typing import Any
 
+from firesteel.cli.detached import run_detached
 from firesteel.cli.program import run_program
 from firesteel.cli.settings import add_definitions, check_settings, on_command_line
 from firesteel.coordinator.completed import locate
 from firesteel.datastream.configured import hand_over
 from firesteel.errors import ConfigurationError
+from firesteel.rest.registry import logs_to
 
 
 def add_to(commands: Any) -> None:
@@ -32,6 +34,22 @@ def add_to(commands: Any) -> None:
         "-n", "--allow-non-restored-state", "--allowNonRestoredState", dest="allow_non_restored_state",
         action="store_true", help="give up state of operators that the program does not have any more",
     )  # fmt: skip
+    claim = parser.add_mutually_exclusive_group()
+    claim.add_argument(
+        "--claim", action="store_const", const="CLAIM", dest="claim",
+        help="what -s names is the job's from then on, and deleted when it is not needed any more",
+    )  # fmt: skip
+    claim.add_argument(
+        "--no-claim", action="store_const", const="NO_CLAIM", dest="claim",
+        help="what -s names is left alone, which is what happens by itself",
+    )  # fmt: skip
+    parser.add_argument(
+        "-d",
+        "--detached",
+        action="store_true",
+        help="in a process that outlives this terminal; firesteel list finds it",
+    )
+    parser.add_argument("--log-file", help=argparse.SUPPRESS)  # this is that process
     parser.add_argument(
         "--take-over", action="store_true", help="start even if another driver runs the job, which then has to end"
     )
@@ -47,11 +65,15 @@ def run(given: argparse.Namespace) -> int:
     if not os.path.isfile(given.job):
         what = "is a directory" if os.path.isdir(given.job) else "there is no such file"
         raise ConfigurationError(f"{given.job} cannot be run: {what}")
+    if given.log_file is not None:
+        logs_to(given.log_file)
     _show_log()
     hand_over(on_command_line(given))
     environment = check_settings()
     if environment.start.restore_from is not None:
         locate(environment.start.restore_from)
+    if given.detached and given.log_file is None:
+        return run_detached(given.job, given.command_line[1:])
     return run_program(given.job, given.arguments)
 
 

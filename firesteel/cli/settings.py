@@ -66,6 +66,9 @@ def _short_forms(given: argparse.Namespace) -> Layer:
         settings["execution.state-recovery.path"] = Setting(path, "-s")
     if given.allow_non_restored_state:
         settings["execution.state-recovery.ignore-unclaimed-state"] = Setting("true", "-n")
+    if given.claim is not None:
+        source = f"--{given.claim.lower().replace('_', '-')}"
+        settings["execution.state-recovery.claim-mode"] = Setting(given.claim, source)
     if given.resume:
         settings["firesteel.resume"] = Setting("true", "--resume")
     if given.take_over:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from firesteel.common.time import Duration, Time
 
-__all__ = ["DurationLike", "parse_duration_ms"]
+__all__ = ["DurationLike", "parse_duration_ms", "show_duration"]
 
 DurationLike = int | str | Duration | Time | timedelta
 """What can be given where a duration is wanted. A bare number is milliseconds."""
@@ -63,3 +63,14 @@ def _parse(text: str) -> int:
         known = ", ".join(labels[0] for labels in _LABELS.values())
         raise ValueError(f"Not a duration: {text!r}. There is no unit {unit!r}; the units are {known}")
     return int(number) * nanos
+
+
+def show_duration(milliseconds: int) -> str:
+    """A duration for people, in its two largest units: `3 min 12 s`."""
+    seconds = max(0, milliseconds) // 1000
+    if seconds < 60:
+        return f"{max(0, milliseconds) / 1000:.1f} s"
+    for size, unit, smaller, of in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if seconds >= size:
+            return f"{seconds // size} {unit} {seconds % size // smaller} {of}"
+    raise AssertionError(milliseconds)

@@ -17,6 +17,7 @@ from firesteel.connectors.kafka_client import (
     make,
     reason,
 )
+from firesteel.connectors.kafka_group import GroupOffsets
 from firesteel.connectors.kafka_offsets import KafkaTopicPartition, Offsets
 from firesteel.errors import ConfigurationError, ExternalSystemError
 
@@ -65,9 +66,10 @@ class KafkaCluster:
         self._servers = settings["bootstrap.servers"]
         # stated by readers, unlike by librdkafka's own default, when a program gives none
         self._committed_only = settings.get("isolation.level", "read_committed") == "read_committed"
-        settings = {key: value for key, value in settings.items() if not _CONSUMER_ONLY.fullmatch(key)}
+        self._settings = {key: value for key, value in settings.items() if not _CONSUMER_ONLY.fullmatch(key)}
         self._complaints = _Complaints(self._kafka)
-        self._client = make(self._kafka.admin.AdminClient, {**settings, "error_cb": self._complaints.on_error})
+        self._client = make(self._kafka.admin.AdminClient, {**self._settings, "error_cb": self._complaints.on_error})
+        self._groups: dict[str, GroupOffsets] = {}
 
     def topics(self) -> dict[str, list[int]]:
         """All topics that this user may see, with the numbers of their partitions."""
@@ -127,32 +129,24 @@ class KafkaCluster:
     def committed(self, group: str, partitions: Iterable[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
         """What the group has committed; partitions without are left out."""
         wanted = [self._kafka.TopicPartition(each.topic, each.partition) for each in partitions]
-        if not wanted:
-            return {}
-        request = self._kafka.ConsumerGroupTopicPartitions(group, wanted)
-        asked = self._client.list_consumer_group_offsets([request], request_timeout=_TIMEOUT_S)
-        answer = self._result(f"tell the offsets of group {group!r}", asked[group].result)
-        return {
-            KafkaTopicPartition(each.topic, each.partition): each.offset
-            for each in answer.topic_partitions
-            if each.offset >= 0
-        }
+        found = self._offsets_of(group).committed(wanted) if wanted else []
+        return {KafkaTopicPartition(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
     def commit(self, group: str, offsets: Offsets) -> Callable[[], None]:
-        """Begin to commit for a group; what is returned waits for the end of it."""
-        wanted = [self._kafka.TopicPartition(each.topic, each.partition, offset) for each, offset in offsets.items()]
-        request = self._kafka.ConsumerGroupTopicPartitions(group, wanted)
-        asked = self._client.alter_consumer_group_offsets([request], request_timeout=_TIMEOUT_S)
+        """Begin to commit for a group; what is returned waits for the end of it, before which there must not be another."""
+        return self._offsets_of(group).commit(
+            [self._kafka.TopicPartition(each.topic, each.partition, offset) for each, offset in offsets.items()]
+        )
 
-        def wait() -> None:
-            answer = self._result(f"commit offsets of group {group!r}", asked[group].result)
-            for each in answer.topic_partitions:
-                if each.error is not None:
-                    raise ExternalSystemError(
-                        f"Kafka at {self._servers} cannot commit offsets of group {group!r}: {each.error}"
-                    )
+    def _offsets_of(self, group: str) -> GroupOffsets:
+        if group not in self._groups:
+            self._groups[group] = GroupOffsets(self._settings, group)
+        return self._groups[group]
 
-        return wait
+    def close(self) -> None:
+        for group in self._groups.values():
+            group.close()
+        self._groups = {}
 
     def _result(self, what: str, result: Callable[[float], _T]) -> _T:
         try:

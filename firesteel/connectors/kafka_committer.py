@@ -52,6 +52,9 @@ class TransactionCommitter(NumberedCommitter):
         self._gives_up_lost = gives_up_lost
         self._admin: TransactionAdmin | None = None
         self._swept: float | None = None
+        self._put_off: Sequence[Json] | None = (
+            None  # what the last sweep had to keep, if it came too soon after the one before
+        )
 
     def check(self, committables: Sequence[Json]) -> None:
         """Every transaction must be open, be of the writer that described it, and stay so for long enough."""
@@ -114,7 +117,9 @@ class TransactionCommitter(NumberedCommitter):
         """Fence what older incarnations have open. One open transaction hides everything behind it from readers, so this
         is done again and again, for writers that do not know yet that they are dead."""
         if self._swept is not None and time.monotonic() - self._swept < _SWEEP_S:
+            self._put_off = keep
             return
+        self._put_off = None
         try:
             self._do(lambda admin: self._sweep(admin, {each["id"] for each in keep}))
         except ExternalSystemError as error:
@@ -142,7 +147,7 @@ class TransactionCommitter(NumberedCommitter):
                 self._admin = self._connect(self._properties)
             return request(self._admin)
         except ExternalSystemError:
-            self.close()  # brokers may have moved; the next attempt looks for them anew
+            self._disconnect()  # brokers may have moved; the next attempt looks for them anew
             raise
 
     def _patiently(self, request: Callable[[TransactionAdmin], _T]) -> _T:
@@ -156,6 +161,14 @@ class TransactionCommitter(NumberedCommitter):
                 threading.Event().wait(_PAUSE_S)
 
     def close(self) -> None:
+        """A job that ends sweeps once more: what a dead writer began since the last time would hide what is behind it until
+        its timeout. Not if there is no connection at the moment, since somebody may wait for this to restart."""
+        if self._put_off is not None and self._admin is not None:
+            self._swept = None
+            self.sweep(self._put_off)
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         admin, self._admin = self._admin, None
         if admin is not None:
             admin.close()

@@ -294,7 +294,10 @@ class KafkaEnumerator(SplitEnumerator):
         self._await_commit()
         offsets = {KafkaTopicPartition(topic, number): position for topic, number, position, _ in state["partitions"]}
         if offsets:
-            self._committing = self._cluster.commit(self._plan.group, offsets)
+            try:
+                self._committing = self._cluster.commit(self._plan.group, offsets)
+            except ExternalSystemError as error:
+                log.warning("source %s: %s", self._context.uid, error)
 
     def _await_commit(self) -> None:
         """Nothing depends on it but what others see, so a failure is not the job's."""
@@ -315,7 +318,9 @@ class KafkaEnumerator(SplitEnumerator):
 
     def close(self) -> None:
         self._await_commit()
-        self._cluster = None
+        cluster, self._cluster = self._cluster, None
+        if cluster is not None:
+            cluster.close()
 
 
 def data_gone(uid: str, partition: KafkaTopicPartition, position: int, first: int) -> DataLossError:

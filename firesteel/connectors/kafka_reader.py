@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from firesteel.common.crashpoints import crash_point
 from firesteel.connectors.base import CHUNK, Aside, Json, ReaderContext, SourceReader, Timestamped
 from firesteel.connectors.kafka_client import (
     Properties,
@@ -95,6 +96,7 @@ class KafkaReader(SourceReader):
                 cursor.position = stop
             for chunk in self._convert(messages) if messages else ():
                 yield replace(chunk, split=str(cursor.partition)) if isinstance(chunk, Timestamped) else chunk
+                crash_point("source-reading")
 
     def _cursor(self, topic: str, number: int, start: int) -> _Cursor:
         cursor = self._cursors.get((topic, number))

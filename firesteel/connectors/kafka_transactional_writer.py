@@ -2,8 +2,8 @@
 
 1. `write` begins a transaction with the first record after a barrier. The slot closes: it is aborted. It is killed: the next
    incarnation's sweep fences it.
-2. `prepare_commit` describes it, `persist` waits until all of it is in Kafka's log. The job rolls back: the driver aborts it,
-   or the next incarnation's sweep does.
+2. `prepare_commit` describes it, `persist` waits until all of it is in Kafka's log, and so does the first record after it. The
+   job rolls back: the driver aborts it, or the next incarnation's sweep does.
 3. The checkpoint is complete: the driver commits it in the producer's name. From then on the id is free again.
 """
 
@@ -52,6 +52,9 @@ class TransactionalWriter(SinkWriter):
         if not values:
             return
         if self._open is None:
+            # Producers do not wait for each other: records of this one could come before what the last has yet to send.
+            for transaction in tuple(self._prepared.values()):
+                transaction.deliver()
             self._open = self._next.result()
         self._open.send(values)
         crash_point("kafka-mid-transaction")

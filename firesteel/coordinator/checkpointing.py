@@ -28,6 +28,7 @@ from firesteel.coordinator.committing import Committers
 from firesteel.coordinator.completed import Completed
 from firesteel.coordinator.engine import EpochResult, SlotMessage
 from firesteel.coordinator.failure_manager import FailureManager
+from firesteel.coordinator.history import CheckpointHistory
 from firesteel.coordinator.lineage import Incarnation, confirm
 from firesteel.coordinator.metadata import CheckpointMetadata, OperatorInfo
 from firesteel.coordinator.pending import PendingCheckpoint
@@ -65,11 +66,13 @@ class Checkpointer:
         committers: Committers,
         on_completed: Callable[[CheckpointMetadata], None],
         savepoints: SavepointWriting | None = None,
+        history: CheckpointHistory | None = None,
     ) -> None:
         self._savepoints = savepoints
         self._plan, self._job_name, self._settings = plan, job_name, settings
         self._incarnation, self._committers = incarnation, committers
         self._on_completed = on_completed
+        self._history = history or CheckpointHistory()
         self._completed = CompletedCheckpoints(incarnation, settings.retained)
         start = incarnation.start
         self._next = start.metadata.checkpoint + 1 if start else 1
@@ -110,6 +113,7 @@ class Checkpointer:
         self._next += 1
         self._incarnation.begin(pending.checkpoint)
         self._pending = pending
+        self._history.begun(pending.checkpoint, self._plan.slots, final=final)
         crash_point("after-plan")
         return pending
 
@@ -149,6 +153,7 @@ class Checkpointer:
         self._abandoned.set()
         if self._thread is not None:
             self._thread.join()
+        self._history.rolled_back()
         self._committers.abort(self._carried)
 
     # ---- on the checkpoint's own thread
@@ -196,6 +201,7 @@ class Checkpointer:
         self._incarnation.check()  # a successor that claimed before this may not know of it, and one after it does
         self.base = pending.checkpoint
         self._failures.completed()
+        self._history.completed(completed)
         # 4. Commit
         if not self._committers.commit(
             pending.checkpoint, metadata.committables, self._abandoned, self._incarnation.check
@@ -262,6 +268,7 @@ class Checkpointer:
         self._carried = pending.committables
         for request in pending.savepoints:
             request.fail(f"checkpoint {pending.checkpoint}, of which it was to be made, was dropped: {why}")
+        self._history.dropped(pending.checkpoint, why)
         if pending.final:
             raise CheckpointError(f"the final checkpoint {pending.checkpoint} was dropped: {why}")
         if not self._abandoned.is_set():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("firesteel")
 
-IMPORTED_FROM = "imported_from"
+IMPORTED_FROM, WAS_SAVEPOINT = "imported_from", "was_savepoint"
 
 
 def check_importable(found: Completed, *, leave_output: bool) -> None:
@@ -63,7 +63,7 @@ def import_checkpoint(found: Completed, incarnation: Incarnation, claimed: str =
             created_ms=int(time.time() * 1000),
             state=state,
             committables={},
-            statistics={IMPORTED_FROM: found.path},
+            statistics={IMPORTED_FROM: found.path, WAS_SAVEPOINT: found.metadata.savepoint},
             savepoint=False,
             job_directory="",
             claimed=claimed,

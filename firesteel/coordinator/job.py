@@ -18,6 +18,7 @@ from firesteel.coordinator.collecting import CollectedResults
 from firesteel.coordinator.committing import Committers
 from firesteel.coordinator.completed import locate
 from firesteel.coordinator.engine import Deployment, Engine, EpochOrder, SlotMessage
+from firesteel.coordinator.history import JobHistory
 from firesteel.coordinator.lineage import Incarnation, JobDirectory, confirm
 from firesteel.coordinator.metadata import CheckpointMetadata
 from firesteel.coordinator.origin import origin_of
@@ -61,11 +62,20 @@ class Job:
         self._incarnation: Incarnation | None = None
         self.guarantee = end_to_end(plan, settings.checkpoints.enabled, settings.checkpoints.mode)
         self.metrics: dict[str, Any] = {}  # what user functions report, by operator uid
-        self.status = JobStatus.CREATED
+        self.history = JobHistory()
         self.failures: list[BaseException] = []
+
+    @property
+    def status(self) -> JobStatus:
+        return self.history.status
+
+    @status.setter
+    def status(self, status: JobStatus) -> None:
+        self.history.enter(status)
 
     def cancel(self) -> None:
         """End the job as soon as possible."""
+        self.status = JobStatus.CANCELLING
         self._cancelled.set()
         self._engine.cancel()
 
@@ -102,6 +112,7 @@ class Job:
 
     def _restart_after(self, failure: Exception) -> None:
         self.failures.append(failure)
+        self.history.failure(failure)
         delay = self._restarts.delay_s(failure)
         if delay is None:
             raise failure
@@ -128,7 +139,9 @@ class Job:
         committers = Committers(self._plan, self._directory.job_id, incarnation.number, self._directory.workspace)
         checkpointer = None
         patience_s = self._settings.checkpoints.timeout_ms / 1000
-        savepoints = SavepointWriting(self._directory, self._engine.tell, self._progress, patience_s)
+        savepoints = SavepointWriting(
+            self._directory, self._engine.tell, self._progress, patience_s, self.history.checkpoints
+        )
         reading = SourceReading(self._plan, self._settings)
         try:
             self._recover(incarnation, committers)
@@ -140,6 +153,7 @@ class Job:
                 committers,
                 lambda metadata: self._on_completed(metadata, reading),
                 savepoints,
+                self.history.checkpoints,
             )
             if incarnation.start is not None:
                 reading.restore(incarnation.start.metadata.positions)
@@ -190,6 +204,7 @@ class Job:
         if start is not None:
             log.info("job '%s' goes on from checkpoint %d", self._settings.name, start.metadata.checkpoint)
             self._progress.restore(start.metadata)
+            self.history.checkpoints.restored(start)
             if start.metadata.final:
                 log.warning(
                     "job '%s' had finished with checkpoint %d in %s: only input that is new since then will be read. To run "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from typing import TextIO
 
 from firesteel.coordinator.engine import EpochResult
@@ -14,6 +14,7 @@ from firesteel.graph.plan import JobPlan
 
 _EVERY_S = 5.0
 _RESTORING_S = 1.0
+_RATE_S = 10.0
 
 
 class Progress:
@@ -28,6 +29,8 @@ class Progress:
         self._started = self._last_shown = time.monotonic()
         self._last_records = 0
         self.records: Counter[str] = Counter()  # operator uid -> records out
+        self.records_in: Counter[str] = Counter()
+        self._samples: deque[tuple[float, Counter[str]]] = deque([(self._started, Counter())])  # of records, for rates
         self.epochs = 0
         self.checkpoints = 0
         self.last_checkpoint: CheckpointMetadata | None = None
@@ -63,10 +66,28 @@ class Progress:
         with self._lock:
             self.epochs += 1
             for report in result.reports:
-                for uid, (_, made) in report["records"].items():
+                for uid, (taken, made) in report["records"].items():
                     self.records[uid] += made
+                    self.records_in[uid] += taken
+            self._sample()
             if self._shown and time.monotonic() - self._last_shown >= _EVERY_S:
                 self._show(seconds, part)
+
+    def _sample(self) -> None:
+        now, samples = time.monotonic(), self._samples
+        if now - samples[-1][0] >= 1:
+            samples.append((now, self.records.copy()))
+        while len(samples) > 2 and samples[1][0] <= now - _RATE_S:
+            samples.popleft()
+
+    def counts(self) -> tuple[dict[str, int], dict[str, int], dict[str, float]]:
+        """By operator uid: records in, records out, and records out per second of late."""
+        with self._lock:
+            now = time.monotonic()
+            since, before = next((one for one in self._samples if one[0] > now - _RATE_S), self._samples[-1])
+            taken = max(now - since, 1.0)
+            rates = {uid: (count - before[uid]) / taken for uid, count in self.records.items()}
+            return dict(self.records_in), dict(self.records), rates
 
     def read(self) -> int:
         """Records read from all sources, repeats after a rollback included."""

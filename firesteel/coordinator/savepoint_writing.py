@@ -20,6 +20,7 @@ from typing import Any
 from firesteel.common.crashpoints import crash_point
 from firesteel.common.storage import MemoryStorage, Storage, reason
 from firesteel.coordinator.engine import FileHandle, SlotMessage
+from firesteel.coordinator.history import CheckpointHistory
 from firesteel.coordinator.lineage import JobDirectory
 from firesteel.coordinator.metadata import CheckpointMetadata
 from firesteel.coordinator.progress import Progress
@@ -115,9 +116,14 @@ class SavepointWriting:
     """
 
     def __init__(
-        self, directory: JobDirectory, tell: Callable[[int, SlotMessage], None], progress: Progress, patience_s: float
+        self,
+        directory: JobDirectory,
+        tell: Callable[[int, SlotMessage], None],
+        progress: Progress,
+        patience_s: float,
+        history: CheckpointHistory,
     ) -> None:
-        self._directory, self._tell, self._progress = directory, tell, progress
+        self._directory, self._tell, self._progress, self._history = directory, tell, progress, history
         self._patience_s = max(patience_s, _LEAST_PATIENCE_S)
         self._drafts: dict[str, DraftSavepoint] = {}
         self._threads: list[threading.Thread] = []
@@ -194,6 +200,7 @@ class SavepointWriting:
             raise SavepointError(f"its metadata could not be written: {reason(error)}") from error
         log.info("savepoint %s of checkpoint %d is complete", draft.storage, draft.metadata.checkpoint)
         self._progress.savepoint(str(draft.storage), written.size(), took)
+        self._history.savepoint(written, str(draft.storage), took)
         request.answer.set_result(str(draft.storage))
 
     def _job_directory(self) -> str:

@@ -24,7 +24,8 @@ log = logging.getLogger("firesteel")
 
 Layer = dict[str, Setting]
 
-_OTHER_VARIABLES = ("FIRESTEEL_CONF_DIR", "FIRESTEEL_CRASH", "FIRESTEEL_CRASH_ONCE")
+_OTHER_VARIABLES = ("FIRESTEEL_CONF_DIR", "FIRESTEEL_CRASH", "FIRESTEEL_CRASH_ONCE", "FIRESTEEL_HOME")
+_TOKEN = "FIRESTEEL_TOKEN"
 _MISSPELT = 0.85  # how alike a variable and a setting's are when the one is a misspelling of the other
 
 _command_line: Layer = {}
@@ -89,7 +90,7 @@ def _means_something(key: str) -> bool:
 
 
 def _of_environment(environ: Mapping[str, str]) -> Layer:
-    keys = {variable_of(key): key for key in [*OLDER, *OPTIONS]}
+    keys = {**{variable_of(key): key for key in [*OLDER, *OPTIONS]}, _TOKEN: "rest.token"}
     found: Layer = {}
     for name, value in environ.items():
         if not name.startswith("FIRESTEEL_") or name in _OTHER_VARIABLES:

@@ -31,6 +31,7 @@ from firesteel.datastream.dataframes import DataFrameSources
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.flink1_environment import Flink1Environment
 from firesteel.datastream.functions import SourceFunction
+from firesteel.datastream.launching import launch
 from firesteel.datastream.pre_combining import settled
 from firesteel.datastream.slot_sharing_group import SlotSharingGroup
 from firesteel.errors import ConfigurationError, GraphError
@@ -38,7 +39,7 @@ from firesteel.graph.explain import execution_plan, explain
 from firesteel.graph.guarantee import Guarantee, end_to_end
 from firesteel.graph.nodes import Graph, Input, Read, check_positive
 from firesteel.graph.plan import JobPlan, build_plan
-from firesteel.graph.settings import JobSettings, StartSettings
+from firesteel.graph.settings import JobSettings, RestSettings, StartSettings
 
 __all__ = ["StreamExecutionEnvironment"]
 
@@ -67,7 +68,10 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
         self._heartbeat_timeout_ms = 50_000
         self._spark: dict[str, str] = {}
         self._progress: bool | None = None
-        self.start = StartSettings()  # `execution.state-recovery.path` and others
+        self.start, self.rest = (
+            StartSettings(),
+            RestSettings(),
+        )  # `execution.state-recovery.path`, `rest.port` and others
         if configuration is not None:
             self.configure(configuration)
 
@@ -238,9 +242,7 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
 
     def add_classpaths(self, *classpaths: str) -> None:
         """Accepted, and without effect, as jars."""
-        log.warning(
-            "class paths have no effect, firesteel's connectors are written in Python: %s", ", ".join(classpaths)
-        )
+        log.warning("class paths have no effect, connectors are written in Python: %s", ", ".join(classpaths))
 
     def set_python_requirements(
         self, requirements_file_path: str, requirements_cache_dir: str | None = None
@@ -336,9 +338,7 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
     def plan(self) -> JobPlan:
         """What would run: operators with uids, levels and parallelism."""
         if not self._config.has_auto_generated_uids_enabled():
-            without = [
-                f"'{node.name}' (defined at {node.defined_at})" for node in self.graph.nodes() if node.uid is None
-            ]
+            without = [f"'{n.name}' (defined at {n.defined_at})" for n in self.graph.nodes() if n.uid is None]
             if without:
                 raise GraphError(
                     f"automatic uids are off and these operators have none: {', '.join(without)}. Call uid(...) on them, "
@@ -374,8 +374,6 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Start the program in the background. What was described so far is not part of the next job, as in Flink: only
         sinks that are added from now on, and what they read from."""
-        from firesteel.client import launch
-
         client = launch(self.plan(), self.settings(job_name or self._job_name))
         self.graph.executed()
         return client
@@ -394,6 +392,7 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
             progress=self._progress,
             start=self.start,
             rocksdb=self._rocksdb(),
+            rest=self.rest,
         )
 
     def close(self) -> None:

@@ -25,6 +25,7 @@ from firesteel.common.option import (
     Option,
     choice,
 )
+from firesteel.common.ports import parse_ports
 from firesteel.datastream.checkpoint_config import CheckpointConfig, CheckpointingMode, CheckpointStorageKind
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
@@ -78,6 +79,13 @@ def _claim_mode(env: Env, mode: _ClaimMode) -> None:
 def _start(**changes: Callable[[Any], Any]) -> Callable[[Env, Any], object]:
     def apply(env: Env, value: Any) -> None:
         env.start = replace(env.start, **{name: change(value) for name, change in changes.items()})
+
+    return apply
+
+
+def _rest(**changes: Callable[[Any], Any]) -> Callable[[Env, Any], object]:
+    def apply(env: Env, value: Any) -> None:
+        env.rest = replace(env.rest, **{name: change(value) for name, change in changes.items()})
 
     return apply
 
@@ -208,6 +216,23 @@ def _starting() -> list[EnvironmentOption]:
     ]  # fmt: skip
 
 
+def _operating() -> list[EnvironmentOption]:
+    ports = Kind("port or range", parse_ports)
+    return [
+        Option("rest.enabled", BOOLEAN, "true", "Whether the job can be reached while it runs, by commands such as `firesteel "
+               "cancel` and over HTTP (docs/operating.md).", _rest(enabled=_same)),
+        Option("rest.port", ports, "0", "The port of its server: the first free one of a range such as `8081-8090`; 0 is any. "
+               "None of them is free: the job does not start.", _rest(port=_same)),
+        Option("rest.bind-port", ports, "", "The same. If both are set, this one counts.", _rest(bind_port=_same)),
+        Option("rest.bind-address", TEXT, "127.0.0.1", "The address that the server listens on. Others than the machine's own "
+               "loopback need a `rest.token`.", _rest(bind_address=_same)),
+        Option("rest.address", TEXT, "", "What other machines call this one. By itself the address that is listened on.",
+               _rest(address=_same)),
+        Option("rest.token", TEXT, "", "Who knows it may control the job. By itself a random one that only the user who runs "
+               "the job can read. Also `FIRESTEEL_TOKEN`.", _rest(token=_same)),
+    ]  # fmt: skip
+
+
 def _restarting() -> list[EnvironmentOption]:
     def option(name: str, kind: Kind, default: str, description: str) -> EnvironmentOption:
         return Option(f"restart-strategy.{name}", kind, default, description, _nothing)
@@ -247,6 +272,7 @@ SECTIONS: dict[str, list[EnvironmentOption]] = {
     "The RocksDB backend": rocksdb_options(),
     "Where to start": _starting(),
     "Restarts": _restarting(),
+    "Watching and controlling a job": _operating(),
     "Of Flink's own processes": _refused(),
 }
 OPTIONS: dict[str, EnvironmentOption] = {option.key: option for section in SECTIONS.values() for option in section}

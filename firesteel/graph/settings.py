@@ -61,6 +61,22 @@ class RocksDBSettings:
 
 
 @dataclass(frozen=True)
+class RestSettings:
+    """Where a job can be asked and told things while it runs."""
+
+    enabled: bool = True
+    bind_address: str = "127.0.0.1"
+    port: tuple[int, ...] = (0,)  # the first one that is free; 0: any
+    bind_port: tuple[int, ...] | None = None  # the same, and it counts if both are set, as in Flink
+    address: str | None = None  # what others call this machine; None: the address it is bound to
+    token: str | None = field(default=None, repr=False)  # None: a random one, which only this user can read
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        return self.port if self.bind_port is None else self.bind_port
+
+
+@dataclass(frozen=True)
 class JobSettings:
     """A job's settings, resolved."""
 
@@ -75,3 +91,4 @@ class JobSettings:
     progress: bool | None = None  # None: when standard error is a terminal
     start: StartSettings = StartSettings()
     rocksdb: RocksDBSettings | None = None  # None: state is in the slots' memory
+    rest: RestSettings = RestSettings()

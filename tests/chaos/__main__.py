@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import random
+import signal
 import sys
 
 from tests.chaos.plan import EACH_POINT, plan
@@ -25,6 +26,8 @@ def main() -> int:
             for fault in life.faults:
                 print(f"  {fault}")
         return 0
+    for number in (signal.SIGINT, signal.SIGTERM):  # whoever ends the run, its jobs and servers end with it
+        signal.signal(number, signal.default_int_handler)
     print(f"chaos: {args.faults} faults, seed {seed}", flush=True)
     result = Run(seed, args.faults, functools.partial(print, flush=True), args.lanes).run()
     print("\nfaults survived and rollbacks, by kind; of crash points also how often somebody got there:")

@@ -1,7 +1,10 @@
-"""How each fault of a plan is made to happen, and how the job gets over it. Every one of them ends with a rollback."""
+"""How each fault of a plan is made to happen, and how the job gets over it. Every one of them ends with a rollback, except
+for outages of servers, which a job may sit out.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import threading
@@ -12,7 +15,8 @@ from firesteel.testing.faults import flip_bit
 from tests.chaos import oracle
 from tests.chaos.life import Driver, Life
 from tests.chaos.oracle import ViolationError
-from tests.chaos.plan import DRIVER_POINTS, RECOVERY_POINTS, SLOT_POINTS, UNCONFIRMED_POINTS, Fault
+from tests.chaos.plan import COMMITTING, DRIVER_POINTS, OUTAGES, POINTS, SLOT_POINTS, Fault
+from tests.chaos.served_life import ServedLife
 
 HOUR = 3600
 
@@ -34,25 +38,33 @@ class Injector:
         self._do(fault, before)
         life.points.disarm()
         after = life.incarnation()
-        if after <= before:
+        if after <= before and fault.kind not in OUTAGES:
             raise ViolationError(f"{fault} did not cause a rollback: incarnation {after} as before")
         return after - before
 
     def _do(self, fault: Fault, before: int) -> None:
         kind = fault.kind
-        if kind in DRIVER_POINTS or kind in SLOT_POINTS:
-            self._crash(kind, fault.count)
-        elif kind in RECOVERY_POINTS:
-            self._crash_in_recovery(kind, fault.amount)
-        elif kind in UNCONFIRMED_POINTS:
+        if kind in OUTAGES:
+            self._outage(fault)
+            return
+        if fault.first:
             self._crash(fault.first, fault.count)
-            self._await_death()
-            self._life.points.arm(kind)
-            self._life.start()
-            self._await_fired(kind)
+            self._crash(kind)
+            before = self._second_incarnation(before)
+        elif kind in DRIVER_POINTS or kind in SLOT_POINTS:
+            self._crash(kind, fault.count)
+        elif kind in POINTS:
+            self._crash_in_recovery(kind, fault.amount)
         else:
             getattr(self, "_" + kind.replace("-", "_"))(fault)
         self._life.recover(before)
+
+    def _second_incarnation(self, before: int) -> int:
+        """The one of the second crash of two, which may have made a checkpoint before that."""
+        if self._life.points.fired() == self._life.driver.process.pid:
+            self._await_death()
+            return self._life.incarnation()
+        return before + 1  # a slot's, and its driver may have restarted already
 
     # ---- crash points
 
@@ -61,7 +73,16 @@ class Injector:
         self._await_fired(point)
 
     def _await_fired(self, point: str) -> None:
-        self._life.wait(self._life.points.fired, f"somebody to get to {point}")
+        """Whoever was killed before may have to be started again to get there."""
+        life = self._life
+
+        def fired() -> int | None:
+            pid = life.points.fired()
+            if pid is None:
+                life.restart_if_killed()
+            return pid
+
+        life.wait(fired, f"somebody to get to {point}")
         self.fired[point] += 1
 
     def _await_death(self) -> None:
@@ -201,6 +222,25 @@ class Injector:
         old.family.signal(victim, signal.SIGCONT)
         if left := old.family.wait_gone():
             raise ViolationError(f"a dead driver's processes go on: {left}")
+
+    # ---- servers
+
+    def _outage(self, fault: Fault) -> None:
+        """At any moment; or while somebody is stopped between two steps of a commit; or dies there."""
+        life, before = self._life, self._life.newest()
+        assert isinstance(life, ServedLife)
+        if fault.amount < 40:
+            self._pause()
+            life.outage(fault.kind, self._chance)
+        else:
+            steps = [point for point in (*COMMITTING, *SLOT_POINTS) if life.kind in POINTS[point]]
+            stops = fault.amount < 70
+            self._crash(self._chance.choice(sorted(steps)), fault.count, "stop" if stops else "kill")
+            stopped = life.points.fired()
+            life.outage(fault.kind, self._chance)
+            if stops and stopped is not None:
+                os.kill(stopped, signal.SIGCONT)
+        life.go_on(before)
 
     # ---- damage
 

@@ -23,7 +23,7 @@ from tests.faults.jvm import java_options
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 JOB = Path(__file__).parent / "jobs" / "chaos_job.py"
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 KEYS, RATE = 7, 600
 PARALLELISMS = (2, 3, 1)
 """Of the first start, the second, the third, and over again."""
@@ -84,6 +84,7 @@ class Life:
         self.environment: dict[str, str] = {}
         self.drivers: list[Driver] = []
         self.last: int | None = None  # the input's end, once it is decided
+        self._closed = False
 
     # ---- running it
 
@@ -93,6 +94,8 @@ class Life:
         return [part for name, value in given.items() if value is not None for part in (f"--{name}", str(value))]
 
     def start(self, *, take_over: bool = False) -> Driver:
+        if self._closed:
+            raise ViolationError("the run was ended")
         log = self.home / f"driver-{len(self.drivers) + 1}.log"
         environment = {"TMPDIR": str(self.tmp), **self.points.environment(), **self.environment}
         if take_over:
@@ -124,24 +127,42 @@ class Life:
         """Wait for a checkpoint of an incarnation above `after`, starting a new driver if this one was killed."""
 
         def found() -> bool:
-            code = self.driver.ended()
-            if code == -signal.SIGKILL:
-                self.start()
-            elif code is not None:
-                raise ViolationError(f"the driver ended with {code}:\n{self.driver.tail()}")
+            self.restart_if_killed()
             newest = self.newest()
             return newest is not None and int(newest.parent.name[4:]) > after
 
         self.wait(found, f"a checkpoint of an incarnation above {after}", timeout=timeout)
 
+    def go_on(self, after: Path | None, count: int = 2) -> None:
+        """Wait for so many more checkpoints, starting a new driver if this one was killed: the first of them may have been
+        on its way before."""
+        for _ in range(count):
+
+            def found(before: Path | None = after) -> Path | None:
+                self.restart_if_killed()
+                newest = self.newest()
+                return newest if newest != before else None
+
+            after = self.wait(found, "another checkpoint")
+
+    def restart_if_killed(self) -> None:
+        code = self.driver.ended()
+        if code == -signal.SIGKILL:
+            self.start()
+        elif code is not None:
+            raise ViolationError(f"the driver ended with {code}:\n{self.driver.tail()}")
+
     def finish(self) -> None:
         """Decide where the input ends, and run the job to that end."""
-        newest = self.newest()
-        assert newest is not None
-        self.end_at(oracle.position(newest) + 2 * int(self.options["rate"]) + 1000)
+        self.end_at(self._decide_end())
         self.wait(lambda: self.driver.ended() is not None, "the job to end")
         if self.driver.ended() != 0:
             raise ViolationError(f"the job failed at its end:\n{self.driver.tail()}")
+
+    def _decide_end(self) -> int:
+        newest = self.newest()
+        assert newest is not None
+        return oracle.position(newest) + 2 * int(self.options["rate"]) + 1000
 
     def end_at(self, last: int) -> None:
         self.last = last
@@ -150,6 +171,7 @@ class Life:
         draft.rename(self.home / "end")
 
     def close(self) -> None:
+        self._closed = True
         for driver in self.drivers:
             driver.family.end()
         shutil.rmtree(self.tmp, ignore_errors=True)
@@ -178,8 +200,11 @@ class Life:
             newest = self.newest()
             with contextlib.suppress(FileNotFoundError):  # dropped while it was read: there is a newer one
                 if newest is not None:
-                    oracle.check_checkpoint(self.job, newest, self.keys)
+                    self._check_checkpoint(self.job, newest)
                 break
+
+    def _check_checkpoint(self, job: Path, checkpoint: Path) -> None:
+        oracle.check_checkpoint(job, checkpoint, self.keys)
 
     def _check_output(self, *, complete: bool, home: Path | None = None, first: int = 0) -> None:
         last = self.last if self.last is not None else 10**5 + 50 * max(1, self._reached())
@@ -205,17 +230,21 @@ class Life:
         self._check_output(complete=True)
         newest = self.newest()
         assert newest is not None
-        if oracle.check_checkpoint(self.job, newest, self.keys) != self.last:
+        self._check_checkpoint(self.job, newest)
+        if oracle.position(newest) != self.last:
             raise ViolationError(f"{newest} is the last one, but not at the end of the input")
         for driver in self.drivers:
             if left := driver.family.wait_gone():
                 raise ViolationError(f"a driver ended, but not all of its processes: {left}")
-        output = [self.home / directory for directory, _ in SINKS[self.kind]]
-        if left := oracle.leftovers(*output) + oracle.in_doubt(self.job, self.home / "store"):
-            raise ViolationError(f"in doubt at the end: {left[:5]}")
-        if left := list(self.tmp.iterdir()):
-            raise ViolationError(f"temporary files are left: {left}")
+        if in_doubt := self._in_doubt():
+            raise ViolationError(f"in doubt at the end: {in_doubt[:5]}")
+        if files := list(self.tmp.iterdir()):
+            raise ViolationError(f"temporary files are left: {files}")
         self.check_restarts()
+
+    def _in_doubt(self) -> list[Any]:
+        output = [self.home / directory for directory, _ in SINKS.get(self.kind, [])]
+        return oracle.leftovers(*output) + oracle.in_doubt(self.job, self.home / "store")
 
     def check_restarts(self) -> None:
         """Every incarnation is a start of a driver or a restart that the strategy allowed and the log tells of."""
@@ -224,17 +253,20 @@ class Life:
         if not restarts <= incarnations <= starts + restarts:
             raise ViolationError(f"{incarnations} incarnations from {starts} starts and {restarts} restarts")
 
-    def copy_to(self, home: Path, more: int = 300) -> list[str]:
+    more = 300
+    """How much more input there is for a copy."""
+
+    def copy_to(self, home: Path) -> list[str]:
         """Copy the checkpoint directory elsewhere; the command that goes on from there, with more input."""
         shutil.copytree(self.checkpoints, home / "checkpoints")
         assert self.last is not None
-        (home / "end").write_text(str(self.last + more))
+        (home / "end").write_text(str(self.last + self.more))
         return self.command(home)
 
-    def check_copy(self, home: Path, more: int = 300) -> None:
+    def check_copy(self, home: Path) -> None:
         assert self.last is not None
-        first, self.last = self.last, self.last + more
+        first, self.last = self.last, self.last + self.more
         self._check_output(complete=True, home=home, first=first)
         job = home / "checkpoints" / "chaos"
-        oracle.check_checkpoint(job, oracle.checkpoints(job)[-1], self.keys)
+        self._check_checkpoint(job, oracle.checkpoints(job)[-1])
         self.last = first

@@ -1,14 +1,17 @@
 """What a chaos job must have left, worked out from its input alone. Imports nothing of firesteel.
 
-The input is the numbers first, first+1, ..., last-1. Two kinds of output can be there:
+The input is the numbers first, first+1, ..., last-1, in one sequence or spread over partitions: of P, partition p has the
+numbers p, p+P, p+2P, ... Three kinds of output can be there:
 
 * `numbers`: every number once;
+* `windows`: a number's time is so many times `TICK_MS`, and for every key and window of `WINDOW_MS` there is a row (key, start,
+  count, total) of all its numbers. No number is late, so a window that is there at all is complete;
 * `sums`: for every number a line `key,count,total`. A rollback may change the order in which a key's numbers come, so it is
   not fixed; what is: a key's counts are 1, 2, 3, ... without gap or repeat, and the steps from one total to the next are
   that key's numbers, each once. A lost, repeated or half applied record breaks one of these, wherever it happens.
 
-A checkpoint says to which number it got, and its state files, read as docs/formats.md describes them, must say for each key
-what counting and adding all smaller numbers gives.
+A checkpoint says how far in each partition it got, and its state files, read as docs/formats.md describes them, must say for
+each key what counting and adding all numbers before gives.
 """
 
 from __future__ import annotations
@@ -18,10 +21,13 @@ import pickle
 import re
 import struct
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 Lines = list[tuple[str, str]]  # file, line
+Window = tuple[int, int, int, int]  # key, start, count, total
+TICK_MS, WINDOW_MS = 10, 1000
 
 
 class ViolationError(AssertionError):
@@ -83,12 +89,41 @@ def check_sums(lines: Lines, first: int, last: int, keys: int, *, complete: bool
         raise ViolationError(f"keys that are not in the input: {sorted(by_key)[:5]}")
 
 
+def check_windows(rows: Iterable[Window], last: int, keys: int, *, complete: bool) -> None:
+    expected: dict[tuple[int, int], tuple[int, int]] = {}
+    for number in range(last):
+        place = number % keys, number * TICK_MS // WINDOW_MS * WINDOW_MS
+        count, total = expected.get(place, (0, 0))
+        expected[place] = count + 1, total + number
+    found: set[tuple[int, int]] = set()
+    for key, start, count, total in rows:
+        if (key, start) in found:
+            raise ViolationError(f"the window of key {key} at {start} is there twice")
+        if expected.get((key, start)) != (count, total):
+            raise ViolationError(
+                f"the window of key {key} at {start} has {(count, total)} and not {expected.get((key, start))}"
+            )
+        found.add((key, start))
+    if complete and (lost := expected.keys() - found):
+        raise ViolationError(f"{len(lost)} windows lost, such as {sorted(lost)[:5]}")
+
+
 # ---- state
 
 
 def final_state(last: int, keys: int) -> dict[int, tuple[int, int]]:
     """Key -> (count, total) after all numbers below `last`."""
-    return {key: (len(range(key, last, keys)), sum(range(key, last, keys))) for key in range(min(keys, last))}
+    return state_at([last], keys)
+
+
+def state_at(positions: Sequence[int], keys: int) -> dict[int, tuple[int, int]]:
+    """Key -> (count, total) after so many numbers of each partition."""
+    state: dict[int, tuple[int, int]] = {}
+    for partition, end in enumerate(positions):
+        for number in range(partition, partition + end * len(positions), len(positions)):
+            count, total = state.get(number % keys, (0, 0))
+            state[number % keys] = count + 1, total + number
+    return state
 
 
 def checkpoints(job: Path) -> list[Path]:
@@ -106,9 +141,17 @@ def metadata(checkpoint: Path) -> dict[str, Any]:
     return content
 
 
-def position(checkpoint: Path) -> int:
+def positions(checkpoint: Path) -> list[int]:
+    """How far it got, in each partition."""
     (source,) = metadata(checkpoint)["positions"].values()
-    return int(source["position"])
+    if "partitions" not in source:
+        return [int(source["position"])]
+    return [int(position) for _, _, position, _ in sorted(source["partitions"])]
+
+
+def position(checkpoint: Path) -> int:
+    """How many numbers it has read."""
+    return sum(positions(checkpoint))
 
 
 def state_of(job: Path, checkpoint: Path) -> dict[int, tuple[int, int]]:
@@ -143,16 +186,15 @@ def _apply(data: bytes, values: dict[str, dict[int, int]], part: dict[str, Any] 
                 values[state["name"]].pop(key, None)
 
 
-def check_checkpoint(job: Path, checkpoint: Path, keys: int) -> int:
-    """The checkpoint's state is that of its position, which is returned."""
-    reached = position(checkpoint)
-    found, expected = state_of(job, checkpoint), final_state(reached, keys)
+def check_checkpoint(job: Path, checkpoint: Path, keys: int) -> None:
+    """The checkpoint's state is that of its position."""
+    reached = positions(checkpoint)
+    found, expected = state_of(job, checkpoint), state_at(reached, keys)
     if found != expected:
         wrong = [key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)]
         raise ViolationError(
             f"{checkpoint} is at {reached}, but key {wrong[0]} has {found.get(wrong[0])} and not {expected.get(wrong[0])}"
         )
-    return reached
 
 
 # ---- what must not be left

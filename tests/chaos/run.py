@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -17,11 +18,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from firesteel.testing.killer import Family
 from tests.chaos.inject import Injector
 from tests.chaos.life import JOB, REPOSITORY, Life
-from tests.chaos.plan import EACH_POINT, LONG_RUN, POINTS, PlannedLife, plan
+from tests.chaos.plan import EACH_POINT, LONG_RUN, OUTAGES, POINTS, SERVED, PlannedLife, plan
+from tests.chaos.served_life import ServedLife
+from tests.chaos.servers import Servers
 from tests.faults.jvm import java_options
 
 TIMEOUT_MS = 1500
@@ -72,16 +76,9 @@ class Run:
     def run(self) -> Result:
         try:
             java_options()  # may take a while, and no fault should wait for it
-            longest_first = sorted(enumerate(self._lives, 1), key=lambda item: -len(item[1].faults))
-            with ThreadPoolExecutor(self._lanes) as lanes:
-                self._futures = [lanes.submit(self._live, *item) for item in longest_first]
-                try:
-                    for future in self._futures:
-                        future.result()
-                except BaseException:  # Ctrl-C: end what runs, and start nothing more
-                    self._stop()
-                    raise
-            self._restore_copies()
+            with contextlib.closing(Servers()) as servers:
+                self._live_all(servers)
+                self._restore_copies()
         finally:
             if self.result.violations:
                 self._say(f"what is left of it is in {self._home}")
@@ -89,6 +86,17 @@ class Run:
                 shutil.rmtree(self._home, ignore_errors=True)
         self.result.seconds = time.monotonic() - self._started
         return self.result
+
+    def _live_all(self, servers: Servers) -> None:
+        longest_first = sorted(enumerate(self._lives, 1), key=lambda item: -len(item[1].faults))
+        with ThreadPoolExecutor(self._lanes) as lanes:
+            self._futures = [lanes.submit(self._live, servers, *item) for item in longest_first]
+            try:
+                for future in self._futures:
+                    future.result()
+            except BaseException:  # Ctrl-C: end what runs, and start nothing more
+                self._stop()
+                raise
 
     def _stop(self) -> None:
         for future in self._futures:
@@ -98,43 +106,52 @@ class Run:
         for life in lives:
             life.close()
 
-    def _live(self, number: int, planned: PlannedLife) -> None:
+    def _live(self, servers: Servers, number: int, planned: PlannedLife) -> None:
         name = f"job {number} ({planned.kind})"
-        life = Life(
-            self._home / f"job-{number}",
-            planned.kind,
-            timeout=TIMEOUT_MS,
-            tolerable=planned.tolerable,
-            retained=planned.retained,
-        )
+        doing, life, injector = "its start", None, None
+        try:
+            with servers.calm():
+                life = self._make(servers, number, planned)
+                injector = Injector(life, random.Random(f"{self.result.seed}-{number}"))
+                life.start()
+                life.wait_checkpoint()
+            for fault in planned.faults:
+                doing = f"{fault.first}, {fault.kind}" if fault.first else fault.kind
+                with servers.storm() if fault.kind in OUTAGES else servers.calm():
+                    began = time.monotonic()
+                    with self._lock:
+                        self.result.faults += 1
+                    rollbacks = injector.inject(fault)
+                    life.check_so_far()
+                self._survived(name, doing, fault.kind, rollbacks, time.monotonic() - began)
+            doing = "its end"
+            with servers.calm():
+                life.finish()
+                life.check_end()
+                home = self._home / f"copy-{number}"
+                with self._lock:
+                    self._copies.append((name, life, home, life.copy_to(home)))
+        except Exception as error:  # noqa: BLE001  whatever it is, it is a violation
+            self._violated(f"{name}, {doing}, home {self._home / f'job-{number}'}: {_text(error)}")
+        finally:
+            if life is not None:
+                life.close()
+            if injector is not None:
+                with self._lock:
+                    self.result.points += injector.fired
+
+    def _make(self, servers: Servers, number: int, planned: PlannedLife) -> Life:
+        home = self._home / f"job-{number}"
+        options: dict[str, Any] = {"timeout": TIMEOUT_MS, "tolerable": planned.tolerable, "retained": planned.retained}
+        if planned.kind in SERVED:
+            life: Life = ServedLife(home, planned.kind, servers, f"chaos-{number}", **options)
+        else:
+            life = Life(home, planned.kind, **options)
         with self._lock:
             self._running.append(life)
-        injector = Injector(life, random.Random(f"{self.result.seed}-{number}"))
-        doing = "its start"
-        try:
-            life.start()
-            life.wait_checkpoint()
-            for fault in planned.faults:
-                doing, began = fault.kind, time.monotonic()
-                with self._lock:
-                    self.result.faults += 1
-                rollbacks = injector.inject(fault)
-                life.check_so_far()
-                self._survived(name, doing, rollbacks, time.monotonic() - began)
-            doing = "its end"
-            life.finish()
-            life.check_end()
-            home = self._home / f"copy-{number}"
-            with self._lock:
-                self._copies.append((name, life, home, life.copy_to(home)))
-        except Exception as error:  # noqa: BLE001  whatever it is, it is a violation
-            self._violated(f"{name}, {doing}, home {life.home}: {_text(error)}")
-        finally:
-            life.close()
-            with self._lock:
-                self.result.points += injector.fired
+        return life
 
-    def _survived(self, name: str, kind: str, rollbacks: int, seconds: float) -> None:
+    def _survived(self, name: str, doing: str, kind: str, rollbacks: int, seconds: float) -> None:
         with self._lock:
             result = self.result
             result.survived += 1
@@ -143,7 +160,7 @@ class Run:
             result.rollbacks_by_kind[kind] += rollbacks
             elapsed = time.monotonic() - self._started
             self._say(
-                f"[{elapsed:6.1f} s] {result.survived:3}/{result.planned} {name}: {kind}, "
+                f"[{elapsed:6.1f} s] {result.survived:3}/{result.planned} {name}: {doing}, "
                 f"{rollbacks} rollback{'s' * (rollbacks != 1)}, {seconds:.1f} s"
             )
 

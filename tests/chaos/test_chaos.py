@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from tests.chaos.life import REPOSITORY
-from tests.chaos.plan import EACH_POINT, OTHERS, POINTS, plan
+from tests.chaos.plan import DRIVER_POINTS, EACH_POINT, EVERY, OTHERS, POINTS, RECOVERY_POINTS, SERVED, WHERE, plan
 from tests.chaos.run import Result, Run
 
 FAULTS = 12
@@ -21,20 +21,10 @@ ELSEWHERE = {
     "savepoint-after-metadata",
     "savepoint-half-removed",
     "my-point",  # of a docstring
-    "kafka-mid-transaction",  # these in tests/kafka, with a broker
-    "kafka-after-flush",
-    "kafka-before-first-commit",
-    "kafka-after-commits",
     "rocksdb-written",  # these in tests/spark/test_rocksdb_on_spark.py
     "slot-mid-upload",
-    "jdbc-before-batch-commit",  # and these with database servers, in tests/connectors/test_jdbc_killed.py
+    "jdbc-before-batch-commit",  # these two promise at least once only
     "jdbc-after-batch-commit",
-    "jdbc-rows-written",
-    "jdbc-before-prepare",
-    "jdbc-after-prepare",
-    "jdbc-token-locked",
-    "jdbc-before-commit",
-    "jdbc-after-commit",
 }
 
 
@@ -57,12 +47,20 @@ def test_a_seed_decides_the_plan() -> None:
 def test_a_plan_has_as_many_faults_as_asked_for_each_where_it_can_happen(seed: int, faults: int) -> None:
     lives = plan(seed, faults)
     kinds = Counter(fault.kind for life in lives for fault in life.faults)
+    firsts = Counter(fault.first for life in lives for fault in life.faults if fault.first)
     assert kinds.total() == faults
-    assert all(life.kind in POINTS.get(fault.kind, (life.kind,)) for life in lives for fault in life.faults)
+    for life in lives:
+        for fault in life.faults:
+            assert life.kind in WHERE.get(fault.kind, (life.kind,))
+            assert not fault.first or life.kind in POINTS[fault.first]
+            assert not fault.first or fault.kind not in RECOVERY_POINTS or fault.first in DRIVER_POINTS
     if faults >= 200:
-        assert {kind for kind in (*POINTS, "slot-restore", "durable-file-empty") if kinds[kind] < EACH_POINT} == set()
+        reached = kinds + firsts
+        assert {kind for kind in (*POINTS, "slot-restore", "durable-file-empty") if reached[kind] < EACH_POINT} == set()
         assert {kind for kind in OTHERS if kinds[kind] < 3} == set()
-        assert {life.kind for life in lives} == {"file", "transactions", "both", "ahead"}
+        assert {life.kind for life in lives} == set(EVERY)
+    if faults == FAULTS:
+        assert sum(life.kind in SERVED for life in lives) == 1
 
 
 def test_a_long_run_that_missed_a_crash_point_is_not_good() -> None:

@@ -5,6 +5,7 @@ Without these, nobody would know whether a chaos run without violations means an
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 from tests.chaos import oracle
 from tests.chaos.life import Life
 from tests.chaos.oracle import ViolationError
+from tests.chaos.served_life import ServedLife
+from tests.chaos.servers import Servers
 
 
 @pytest.fixture
@@ -57,6 +60,20 @@ def test_output_that_is_committed_before_the_metadata_is_repeated(start: Callabl
     _crash(life, "before-rename", 2)
     life.recover(before)
     _must_be_noticed(life)
+
+
+@pytest.mark.timeout(300)
+def test_transactions_of_kafka_that_are_committed_before_the_metadata_are_repeated(tmp_path: Path) -> None:
+    with contextlib.closing(Servers()) as servers:
+        life = ServedLife(tmp_path / "life", "kafka", servers, "control")
+        with contextlib.closing(life):
+            life.environment["CHAOS_BREAK"] = "commit-before-metadata"
+            life.start()
+            life.wait_checkpoint()
+            before = life.incarnation()
+            _crash(life, "before-rename", 2)
+            life.recover(before)
+            _must_be_noticed(life)
 
 
 def test_without_checksums_a_flipped_bit_changes_the_result(start: Callable[..., Life]) -> None:

@@ -74,3 +74,44 @@ def test_state_that_counted_a_record_twice_is_noticed() -> None:
 
 def test_state_after_a_number_is_what_counting_gives() -> None:
     assert oracle.final_state(9, 7) == {0: (2, 7), 1: (2, 9), 2: (1, 2), 3: (1, 3), 4: (1, 4), 5: (1, 5), 6: (1, 6)}
+
+
+def test_state_after_so_many_numbers_of_each_partition_is_what_counting_gives() -> None:
+    assert oracle.state_at([3, 3, 3], 7) == oracle.final_state(9, 7)
+    assert oracle.state_at([2, 0], 7) == {0: (1, 0), 2: (1, 2)}  # the numbers 0 and 2 of the first of two partitions
+
+
+# ---- windows
+
+
+def _right_windows() -> list[tuple[int, int, int, int]]:
+    """Of 150 numbers and 3 keys: one window is full, the other the end of the input."""
+    return [
+        (key, start, len(range(first + (key - first) % 3, last, 3)), sum(range(first + (key - first) % 3, last, 3)))
+        for start, first, last in ((0, 0, 100), (1000, 100, 150))
+        for key in range(3)
+    ]
+
+
+def test_the_right_windows_are_accepted() -> None:
+    oracle.check_windows(_right_windows(), 150, 3, complete=True)
+    oracle.check_windows(_right_windows()[:3], 150, 3, complete=False)
+
+
+@pytest.mark.parametrize("place", range(6))
+def test_a_lost_window_is_noticed(place: int) -> None:
+    windows = _right_windows()
+    del windows[place]
+    with pytest.raises(ViolationError, match="1 windows lost"):
+        oracle.check_windows(windows, 150, 3, complete=True)
+
+
+@pytest.mark.parametrize("place", range(6))
+def test_a_repeated_or_wrong_window_is_noticed_at_once(place: int) -> None:
+    windows = _right_windows()
+    with pytest.raises(ViolationError, match="twice"):
+        oracle.check_windows([*windows, windows[place]], 150, 3, complete=False)
+    key, start, count, total = windows[place]
+    windows[place] = key, start, count + 1, total + 7
+    with pytest.raises(ViolationError, match="and not"):
+        oracle.check_windows(windows, 150, 3, complete=False)

@@ -21,6 +21,7 @@ def test_every_setting_is_shown_with_where_it_comes_from(
         "state.checkpoints.dir: /data/c\nparallelism.default: 2\nspark.hadoop.fs.s3a.secret.key: hush\n"
     )
     monkeypatch.setenv("FIRESTEEL_PARALLELISM_DEFAULT", "3")
+    monkeypatch.setenv("FIRESTEEL_TOKEN", "open sesame")
     code, out, err = command("config", "-Dpipeline.name=nightly", "--json")
     assert (code, err) == (0, "")
     found = {row["key"]: (row["value"], row["source"]) for row in json.loads(out)}
@@ -30,6 +31,7 @@ def test_every_setting_is_shown_with_where_it_comes_from(
     assert found["execution.checkpointing.timeout"] == ("10 min", "default")
     assert found["execution.checkpointing.interval"] == (None, "default")
     assert found["spark.hadoop.fs.s3a.secret.key"][0] == "******"
+    assert found["rest.token"] == ("******", "environment variable FIRESTEEL_TOKEN")
     assert {key for key, option in OPTIONS.items() if not option.flinks} <= found.keys()
 
 

@@ -86,6 +86,13 @@ def test_python_files_can_be_imported_by_the_program_itself(command: Command, tm
         (["-p", "many", "job.py"], "-p: parallelism.default cannot be 'many': it is no whole number"),
         (["-p", "2", "-Dparallelism.default=3", "job.py"], "-p says 2, and -Dparallelism.default says 3"),
         (["-s", "x", "--resume", "job.py"], "not allowed with argument"),
+        (["--claim", "--no-claim", "job.py"], "not allowed with argument"),
+        (
+            ["--claim", "-Dexecution.state-recovery.claim-mode=NO_CLAIM", "job.py"],
+            "--claim says CLAIM, and -Dexecution",
+        ),
+        (["-Drest.port=web", "job.py"], "rest.port cannot be 'web': write a port, or a range such as 8081-8090"),
+        (["-d", "nowhere.py"], "nowhere.py cannot be run: there is no such file"),
         (["--sleep", "job.py"], "--sleep|required"),
         ([], "required: job.py"),
     ],

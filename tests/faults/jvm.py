@@ -49,7 +49,7 @@ def java_options() -> str:
 def _make(archive: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="fscds-", dir="/tmp") as home:
         draft = archive.with_suffix(f".{os.getpid()}.draft")
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("FIRESTEEL_")}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("FIRESTEEL_") or k == "FIRESTEEL_HOME"}
         options = f"{BASE} -XX:ArchiveClassesAtExit={draft} -Xlog:cds=off -Xlog:cds+dynamic=off"
         environment |= {"PYTHONPATH": str(REPOSITORY), "TMPDIR": home, "JAVA_TOOL_OPTIONS": options}
         try:

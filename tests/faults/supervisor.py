@@ -95,7 +95,7 @@ class Driver:
                 command.append(f"--{name}")
             elif value is not None:
                 command += [f"--{name}", str(value)]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("FIRESTEEL_")}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("FIRESTEEL_") or k == "FIRESTEEL_HOME"}
         environment |= {
             "TMPDIR": str(arena.tmp),
             "PYTHONPATH": str(REPOSITORY),

@@ -75,6 +75,40 @@ def test_without_records_there_is_no_transaction(kafka: KafkaBroker, topic: Topi
     assert both.checkpoint(2) == []
 
 
+def test_what_a_dead_writer_began_after_the_last_sweep_goes_with_the_end_of_the_job(
+    kafka: KafkaBroker, topic: Topic, halves: Any
+) -> None:
+    name = topic()
+    sink = exactly_once(kafka, name).build()
+    zombie, job = halves(sink, 1), halves(sink, 2)
+    job.committer.sweep([])
+    made = job.checkpoint(1, "b")
+    zombie.checkpoint(1, "a")  # it does not know yet that there is a successor
+    zombie.die()
+    job.commit(made)
+    job.committer.sweep([])  # so soon after the first that it does nothing
+    assert [each.state for each in kafka.in_doubt(f"test-{name}-")] == ["Ongoing"]
+    job.committer.close()
+    deadline = time.monotonic() + 30
+    while kafka.in_doubt(f"test-{name}-"):  # the marker of the abort is on its way
+        assert time.monotonic() < deadline
+    assert kafka.values(name) == ["b"]
+
+
+def test_records_keep_their_order_over_checkpoints(kafka: KafkaBroker, topic: Topic, halves: Any) -> None:
+    """Two transactions have a producer each, and what one has not sent yet could come after the records of the next."""
+    name = topic()
+    both = halves(exactly_once(kafka, name).set_property("linger.ms", 30_000).build())
+    both.writer.write(["a"])
+    made = both.writer.prepare_commit()
+    both.writer.write(["b"])  # of the next epoch, before anybody has waited for the arrival of the first
+    assert kafka.values(name, committed=False) == ["a"]
+    made += both.writer.prepare_commit()
+    both.writer.persist(made)
+    both.commit(made)
+    assert [message.value() for message in kafka.messages(name)] == [b"a", b"b"]
+
+
 def test_a_prepared_transaction_outlives_its_writer_and_the_broker(
     kafka: KafkaBroker, topic: Topic, halves: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

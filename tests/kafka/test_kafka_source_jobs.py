@@ -19,7 +19,9 @@ from firesteel.common import (
     Types,
     WatermarkStrategy,
 )
-from firesteel.connectors import kafka_cluster
+from firesteel.connectors import kafka_cluster, kafka_group
+from firesteel.connectors.kafka_cluster import KafkaCluster
+from firesteel.connectors.kafka_offsets import KafkaTopicPartition
 from firesteel.datastream import DataStream, OutputTag, ProcessFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors import DeliveryGuarantee
 from firesteel.datastream.connectors.kafka import (
@@ -60,6 +62,36 @@ def test_offsets_are_rewound_with_a_rollback_and_committed_with_a_checkpoint(
     stream = env.from_source(made.build(), WatermarkStrategy.no_watermarks(), "kafka")
     assert sorted(run(env, stream, tmp_path, 2, 5), key=int) == numbers(0, 100)
     assert kafka.group_offsets(f"group-{name}", name) == {0: 50, 1: 50}
+
+
+def test_offsets_are_committed_again_when_the_broker_is_back(
+    kafka: KafkaBroker, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by way of librdkafka's admin client, which aborts the process when a coordinator goes away at the wrong moment."""
+    monkeypatch.setattr(kafka_group, "_TIMEOUT_S", 1.0)
+    name = topic()
+    group, partition = f"group-{name}", KafkaTopicPartition(name, 0)
+    cluster = KafkaCluster(
+        {"bootstrap.servers": kafka.bootstrap, "group.id": group, "isolation.level": "read_committed"}
+    )
+
+    def commit(offset: int) -> None:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                return cluster.commit(group, {partition: offset})()
+            except ExternalSystemError:
+                assert time.monotonic() < deadline
+
+    assert cluster.committed(group, [partition]) == {}
+    commit(1)
+    kafka.kill()
+    with pytest.raises(ExternalSystemError, match=f"cannot commit offsets of group '{group}'"):
+        cluster.commit(group, {partition: 2})()
+    kafka.start()
+    commit(3)
+    assert cluster.committed(group, [partition]) == {partition: 3}
+    cluster.close()
 
 
 def test_records_have_their_kafka_timestamps(kafka: KafkaBroker, topic: Topic, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ JOB = """
 
 def start(job: Path, *options: str) -> subprocess.Popen[str]:
     root = Path(__file__).parents[2]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("FIRESTEEL_")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("FIRESTEEL_") or k == "FIRESTEEL_HOME"}
     environment["PYTHONPATH"] = str(root)
     command = [sys.executable, "-m", "firesteel", "run", "-p1", "-Dexecution.checkpointing.interval=100 ms",
                "-Dstate.checkpoints.num-retained=1000", f"-Dstate.checkpoints.dir={job.parent / 'checkpoints'}",

@@ -14,6 +14,7 @@ from firesteel.state.rocksdb.cache import ObjectCache
 from firesteel.state.rocksdb.database import Database
 from firesteel.state.rocksdb.store import RocksDBStore
 from firesteel.state.store import Store
+from tests.support.tiny_cache import TinyCache
 
 Create = Callable[[], Store]
 
@@ -22,17 +23,6 @@ _STORES_IN_A_DATABASE = 200
 
 def _hashmap() -> Store:
     return HashMapStore(KeyGroups(128))
-
-
-class TinyCache(ObjectCache):
-    """Full all the time: what is not written back is lost, and what is written back is read again."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database, 1)
-        self.capacity = self.room = 1
-
-    def _measure(self, rows: int, size: int) -> None:
-        """Its size does not change."""
 
 
 class _RocksDB:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import TinyCache
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_deltas import Broadcasts, Lists, Maps, Model, OfSubtask, Timers, Values
@@ -24,6 +23,7 @@ from firesteel.state.hashmap import HashMapStore
 from firesteel.state.parts import Part
 from firesteel.state.rocksdb.state import RocksDBState
 from firesteel.state.store import Store
+from tests.support.tiny_cache import TinyCache
 
 Chain = list[dict[str, Any]]
 

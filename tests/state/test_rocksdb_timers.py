@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import TinyCache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from firesteel.graph.settings import RocksDBSettings
 from firesteel.state.rocksdb.database import Database
 from firesteel.state.rocksdb.timers import RocksDBTimerTable
 from firesteel.state.timers import MAX_TIME, TimerTable
+from tests.support.tiny_cache import TinyCache
 
 KEYS, TIMES = st.sampled_from(["a", "b", ("c", 1), 2.5]), st.integers(-3, 12)
 OPERATION = st.one_of(

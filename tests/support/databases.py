@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
+import psutil
 import psycopg
 import pymysql
 import pytest
@@ -64,7 +65,7 @@ class DatabaseServer(ABC):
 
     @abstractmethod
     def in_doubt(self) -> list[str]:
-        """What is prepared and neither committed nor rolled back, whoever it is of."""
+        """What is prepared and neither committed nor rolled back, whoever it is of; the ids begin with the owner's."""
 
     def _run(self, *command: str, **more: Any) -> None:
         done = subprocess.run(
@@ -89,6 +90,17 @@ class DatabaseServer(ABC):
         assert self._process is not None
         self._process.send_signal(how)
         self._process.wait(60)
+
+    def kill(self) -> None:
+        """Everything that belongs to it at once, as the end of its machine would. What it started is in other sessions."""
+        assert self._process is not None
+        main = psutil.Process(self._process.pid)
+        family = [*main.children(recursive=True), main]
+        for each in [main, *family]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+        self._process.wait(60)
+        psutil.wait_procs(family, 60)  # a server does not start while one of another life has its shared memory
 
     def restart(self) -> None:
         """As after a crash."""

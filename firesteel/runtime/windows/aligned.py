@@ -230,7 +230,7 @@ class AlignedWindowOperator(WindowOperator):
     def _end(self, window: TimeWindow) -> None:
         pane, out, key = self._pane(window), Output(self._emitter), None
         try:
-            for key, found in list(pane.scan()):
+            for key, found in pane.scan():
                 self._fire(key, window, found, out)
                 pane.delete(key)
                 self._evaluation.clear(key, window)

@@ -1,4 +1,5 @@
-"""The jobs that chaos is made for: numbers, counted and summed per key, to one or two exactly-once sinks.
+"""The jobs that chaos is made for: numbers, counted and summed per key, to one or two exactly-once sinks. Those from Kafka and
+to servers are in served.py.
 
 What they must write is told by tests/chaos/oracle.py. Environment: `CHAOS_BREAK` breaks the engine on purpose, see broken.py.
 With `--many`, starts one job for each list of arguments on standard input, all on one Spark.
@@ -17,7 +18,8 @@ from firesteel.datastream import KeyedProcessFunction, StreamExecutionEnvironmen
 from firesteel.datastream.connectors.file_system import FileSink
 from firesteel.testing.faults import SkewedClock, crash_point
 from firesteel.testing.sources import OpenEndedNumbers
-from tests.chaos.jobs import broken
+from tests.chaos.jobs import broken, served
+from tests.chaos.plan import EVERY, KAFKA, SERVED
 from tests.chaos.store import IdempotentAheadSink, StoreSink
 
 
@@ -43,11 +45,13 @@ class CountAndSum(KeyedProcessFunction):
 
 def arguments(given=None):
     parser = argparse.ArgumentParser()
-    parser.add_argument("--kind", choices=["file", "transactions", "both", "ahead"], required=True)
+    parser.add_argument("--kind", choices=EVERY, required=True)
     parser.add_argument("--home", required=True, help="output, and the files by which the job is told things")
     parser.add_argument("--checkpoints", required=True)
     parser.add_argument("--keys", type=int, required=True)
-    parser.add_argument("--rate", type=float, required=True)
+    parser.add_argument("--rate", type=float)
+    for server in ("--brokers", "--input", "--output", "--url", "--user", "--password"):
+        parser.add_argument(server)
     parser.add_argument("--interval", type=int, default=150)
     parser.add_argument("--parallelism", type=int, default=2)
     parser.add_argument("--timeout", type=int, default=60_000)
@@ -75,6 +79,12 @@ def program(args):
     def file_sink(name):
         return FileSink.for_row_format(f"{home}/{name}", Encoder.simple_string_encoder()).build()
 
+    if args.kind in SERVED:
+        if args.kind in KAFKA:
+            served.sums_to_servers(env, args, CountAndSum(f"{home}/clock"))
+        else:
+            served.windows_to_database(env, args)
+        return env
     numbers = env.from_source(OpenEndedNumbers(f"{home}/end", args.rate), None, "numbers").uid("source")
     sums = numbers.key_by(lambda number: number % keys).process(CountAndSum(f"{home}/clock")).uid("sums")
     if args.kind == "file":
