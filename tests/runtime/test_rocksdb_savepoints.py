@@ -133,7 +133,7 @@ def test_a_list_goes_on_in_the_next_block_and_all_that_is_read_is_counted(
         read: list[int] = []
         handle = compact(found.storage, f"file-{slot}", list(chain), into, on_read=read.append)
         assert sum(each["size"] for each in native_part(chain)) <= sum(read) <= sum(each["size"] for each in chain)
-        assert len([size for size in read if size > 0]) > 5
+        assert len([size for size in read if size > 0]) > 2
         with StateFile(handle["file"], handle["checksum"], into) as file:
             for state in file.footer["states"]:
                 groups = [block[0] for block in state["blocks"]]
