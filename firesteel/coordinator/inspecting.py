@@ -1,4 +1,7 @@
-"""Which states there are in a checkpoint or savepoint, told from the footers of its files: nothing is unpickled."""
+"""Which states there are in a checkpoint or savepoint, told from the footers of its files and the rows of its databases.
+
+Nothing is unpickled.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from firesteel.coordinator.completed import Completed, locate
-from firesteel.errors import RestoreError, StateError
+from firesteel.errors import StateError
 from firesteel.graph.keys import subtask_of
+from firesteel.state.chains import units
 from firesteel.state.files import BROADCAST, NO_GROUP
 from firesteel.state.origin import FileHandle
 from firesteel.state.reading import Slice, StateId, open_footer, states_in
@@ -35,9 +39,10 @@ class StateInfo:
     `+ttl` if it has time-to-live and `+windows` if there is a value for each window."""
     entries: int
     """How many keys, elements of an operator's list, or entries of broadcast state are stored. One that is in a base and in
-    deltas on it counts for each; in a savepoint the number is exact."""
+    deltas on it counts for each, and of lists, maps and timers in RocksDB each row does; in a savepoint of a job that has
+    its state in memory the number is exact."""
     size: int
-    """Bytes in files, of which deltas may replace some."""
+    """Bytes in files, of which deltas may replace some. Of RocksDB: of rows, before they are compressed."""
 
 
 class CheckpointStates:
@@ -49,20 +54,17 @@ class CheckpointStates:
     def __init__(self, checkpoint: Completed) -> None:
         self.checkpoint = checkpoint
         self.metadata = checkpoint.metadata
-        if any("kind" in handle for chain in self.metadata.state for handle in chain):
-            raise RestoreError(
-                f"checkpoint {checkpoint.path} has state in the files of a database, of which no single state can be read. "
-                f"Take a savepoint of the job and read that: savepoints are the same whatever the backend"
-            )
-        self._footers = {
-            handle["file"]: open_footer(checkpoint.storage, handle) for chain in self.metadata.state for handle in chain
-        }
+        self._footers: dict[tuple[str, ...], dict[str, Any]] = {}
+        for chain in self.metadata.state:
+            for handles in units(chain):
+                if _name(handles) not in self._footers:
+                    self._footers[_name(handles)] = open_footer(checkpoint.storage, handles)
 
     def infos(self) -> list[StateInfo]:
         found: dict[StateId, list[int]] = {}
         for subtask, chain in enumerate(self.metadata.state):
-            for handle in chain:
-                for state, blocks in states_in(self._footers[handle["file"]], handle):
+            for handles in units(chain):
+                for state, blocks in states_in(self._footers[_name(handles)], handles[0]):
                     mine = [block for block in blocks if self._owns(state.uid, subtask, block[0])]
                     if mine:
                         sums = found.setdefault(state, [0, 0])
@@ -114,7 +116,7 @@ class CheckpointStates:
         for subtask, chain in enumerate(self.metadata.state):
             groups = sorted(group for group in self._sizes(state, chain) if self._owns(state.uid, subtask, group))
             if groups and (copies or not _is_copy(state, subtask)):
-                files = [handle for handle in chain if self._sizes(state, [handle])]
+                files = [handle for handles in units(chain) if self._sizes(state, handles) for handle in handles]
                 found.append(Slice(self.checkpoint.storage.uri, files, subtask, groups))
         return found
 
@@ -147,12 +149,17 @@ class CheckpointStates:
     def _sizes(self, state: StateId, chain: Sequence[FileHandle]) -> dict[int, int]:
         """Key group -> bytes in these files."""
         sizes: dict[int, int] = {}
-        for handle in chain:
-            for other, blocks in states_in(self._footers[handle["file"]], handle):
+        for handles in units(chain):
+            for other, blocks in states_in(self._footers[_name(handles)], handles[0]):
                 if other == state:
                     for block in blocks:
                         sizes[block[0]] = sizes.get(block[0], 0) + block[3]
         return sizes
+
+
+def _name(handles: Sequence[FileHandle]) -> tuple[str, ...]:
+    """Of one of a chain's units: databases may share files."""
+    return tuple(handle["file"] for handle in handles)
 
 
 def _is_copy(state: StateId, subtask: int) -> bool:

@@ -27,7 +27,7 @@ from firesteel.engine.state_frames import (
 )
 from firesteel.engine.state_workers import check_session
 from firesteel.errors import StateError
-from firesteel.state.reading import Entry, Slice, StateId, block_checksums, contents, entries_of
+from firesteel.state.reading import Entry, OpenFiles, Slice, StateId, block_checksums, contents, entries_of
 
 
 class Change(NamedTuple):
@@ -138,27 +138,22 @@ class _Comparing:
             yield from self._changes(*(self._entries(side) for side in pair))
             return
         old, new = ({group: piece for piece in side for group in piece.groups} for side in pair)
-        sums = [
-            {
-                group: found
-                for piece in side
-                for group, found in block_checksums(self.state, piece).items()
-                if group in by
-            }
-            for side, by in zip(pair, (old, new), strict=True)
-        ]
-        for group in sorted({*old, *new}):
-            if group in old and group in new and sums[0][group] == sums[1][group]:
-                continue  # the same blocks
-            yield from self._changes(
-                *(self._entries([replace(by[group], groups=[group])] if group in by else []) for by in (old, new))
-            )
+        with OpenFiles() as files:
+            sums = [
+                {group: found for piece in side for group, found in block_checksums(self.state, piece, files).items()}
+                for side in pair
+            ]
+            for group in sorted({*old, *new}):
+                if group in old and group in new and sums[0][group] == sums[1][group]:
+                    continue  # the same blocks
+                pieces = ([replace(by[group], groups=[group])] if group in by else [] for by in (old, new))
+                yield from self._changes(*(self._entries(piece, files) for piece in pieces))
 
-    def _entries(self, side: Sequence[Slice]) -> dict[Any, Entry]:
+    def _entries(self, side: Sequence[Slice], files: OpenFiles | None = None) -> dict[Any, Entry]:
         return {
             entry[:3]: entry
             for piece in side
-            for group, content in contents(self.state, piece)
+            for group, content in contents(self.state, piece, files)
             for entry in entries_of(self.state, piece.subtask, group, content)
         }
 

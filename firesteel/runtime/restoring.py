@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from firesteel.common.storage import Storage
@@ -11,8 +11,8 @@ from firesteel.graph.keys import groups_of
 from firesteel.graph.plan import JobPlan, PlannedOperator
 from firesteel.runtime.place import SlotPlace
 from firesteel.runtime.snapshots import FileHandle
-from firesteel.state.chains import databases, deltas, native_part, state_files
-from firesteel.state.files import OPERATOR_KINDS, Delta
+from firesteel.state.chains import deltas, native_part, state_files
+from firesteel.state.files import OPERATOR_KINDS
 from firesteel.state.native import NativeState
 from firesteel.state.operator import OperatorTable, create_operator_table
 from firesteel.state.origin import Origin
@@ -66,7 +66,7 @@ def _load(plan: JobPlan, place: SlotPlace, stores: Mapping[str, Store], chain: l
     """Give stores their part of what a chain holds, and of what other slots' do."""
     operators = [operator for operator in plan.operators if operator.uid in stores]
     owned = {each.uid: groups_of(place.slot, each.parallelism, each.max_parallelism) for each in operators}
-    for delta in _deltas(place, chain, Part(owned, stores.keys())):
+    for delta in deltas(place.storage, chain, Part(owned, stores.keys()), place.on_restored):
         stores[delta.uid].load(delta.name, delta.kind, delta.keys, delta.values, delta.deleted)
     if place.origin is not None:
         parallelism = {operator.uid: operator.parallelism for operator in plan.operators}
@@ -87,12 +87,6 @@ def _open(place: SlotPlace, database: list[FileHandle], uids: Collection[str]) -
     places = place.rocksdb.local_directories or (place.scratch or tempfile.gettempdir(),)
     base = places[place.slot % len(places)]
     return RocksDBState(place.rocksdb, base, place.job_id, place.slot, place.storage, database, uids, place.on_restored)
-
-
-def _deltas(place: SlotPlace, chain: list[FileHandle], mine: Part) -> Iterator[Delta]:
-    """Of a whole chain, saying how much has been read."""
-    for files in [*databases(chain), *([handle] for handle in state_files(chain))]:
-        yield from deltas(place.storage, files, mine, place.on_restored)
 
 
 def redistribute_operator_state(

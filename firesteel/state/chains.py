@@ -1,13 +1,15 @@
 """A slot's state of one checkpoint: the files that its chain is made of, whatever kind they are.
 
 A chain of a hashmap store is state files. One of a RocksDB store is the files of a database, then state files with what is in
-memory whatever the store, and with timers that are due soon. No entry is in both, so their order does not matter.
+memory whatever the store, and with timers that are due soon. No entry is in both. But a timer that went from memory to the
+database is removed in a state file, and is in the database: so state files are applied first, and databases to what they give.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
+from types import ModuleType
 
 from firesteel.common.storage import Storage
 from firesteel.errors import RestoreError
@@ -49,6 +51,24 @@ def state_files(chain: Sequence[FileHandle]) -> list[FileHandle]:
     return [handle for handle in chain if not is_native(handle)]
 
 
+def units(chain: Sequence[FileHandle]) -> list[list[FileHandle]]:
+    """What is read as one, in the order it is applied in: state files, oldest first, then databases. All handles of a unit have
+    the same part."""
+    return [*([handle] for handle in state_files(chain)), *databases(chain)]
+
+
+def rocksdb_reading(storage: Storage, files: Sequence[FileHandle]) -> ModuleType:
+    """What reads databases. Its package is an optional one.
+
+    :raises RestoreError: it is not installed.
+    """
+    try:
+        from firesteel.state.rocksdb import reading
+    except ModuleNotFoundError as error:
+        raise RestoreError(f"{storage.at(files[0]['file'])} is of a RocksDB: pip install firesteel[rocksdb]") from error
+    return reading
+
+
 def deltas(
     storage: Storage,
     chain: Sequence[FileHandle],
@@ -58,24 +78,16 @@ def deltas(
     """What a chain holds, to be applied one after the other.
 
     :param mine: read no more than that of it.
-    :param on_read: told how much was read of each file.
+    :param on_read: told how much was read, piece by piece.
     :raises RestoreError: a file is missing, damaged or of a newer format.
     """
-    for files in databases(chain):
-        try:
-            from firesteel.state.rocksdb.reading import native_deltas
-        except ModuleNotFoundError as error:
-            raise RestoreError(
-                f"{storage.at(files[0]['file'])} is of a RocksDB: pip install firesteel[rocksdb]"
-            ) from error
-        yield from native_deltas(storage, files, _wanted(files[0], mine))
-        if on_read is not None:
-            on_read(sum(handle["size"] for handle in files))
     for handle in state_files(chain):
         with StateFile(handle["file"], handle["checksum"], storage) as file:
             yield from file.deltas(_wanted(handle, mine))
         if on_read is not None:
             on_read(file.bytes_read)
+    for files in databases(chain):
+        yield from rocksdb_reading(storage, files).native_deltas(storage, files, _wanted(files[0], mine), on_read)
 
 
 def _wanted(handle: FileHandle, mine: Part | None) -> Callable[[str, int], bool]:

@@ -7,12 +7,13 @@ one key group is in memory at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from firesteel.common.storage import Storage, open_storage
 from firesteel.errors import RestoreError
+from firesteel.state.chains import is_native, rocksdb_reading, units
 from firesteel.state.files import NO_GROUP, OPERATOR_KINDS, Delta, StateFile
 from firesteel.state.layouts import TTL, merge
 from firesteel.state.origin import FileHandle
@@ -38,6 +39,10 @@ class StateId:
     uid: str
     name: str
     kind: str
+
+    @property
+    def table(self) -> tuple[str, str, str]:
+        return self.uid, self.name, self.kind
 
     @property
     def layout(self) -> str:
@@ -80,34 +85,101 @@ class Entry(NamedTuple):
     group: int
 
 
-def contents(state: StateId, piece: Slice) -> Iterator[tuple[int, dict[Any, Any]]]:
+class OpenFiles:
+    """Files of slices, opened when they are first read and closed together: to open a database means to copy it."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._opened: dict[tuple[str, ...], Any] = {}
+
+    def __enter__(self) -> OpenFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def of(self, piece: Slice) -> list[_Source]:
+        """Those of a slice's chain, oldest first."""
+        storage, found = open_storage(piece.storage), list[_Source]()
+        for handles in units(piece.chain):
+            place = piece.storage, *(handle["file"] for handle in handles)
+            if place not in self._opened:
+                self._opened[place] = self._stack.enter_context(_open(storage, handles))
+            kind = _InDatabase if is_native(handles[0]) else _InFile
+            found.append(kind(self._opened[place], handles[0]))
+        return found
+
+
+def _open(storage: Storage, handles: Sequence[FileHandle]) -> Any:
+    if is_native(handles[0]):
+        return rocksdb_reading(storage, handles).open_checkpointed(storage, handles)
+    return StateFile(handles[0]["file"], handles[0]["checksum"], storage)
+
+
+class _Source(Protocol):
+    """Something that holds states, as far as it stands for them in a chain."""
+
+    def checksums(self, state: StateId, group: int) -> list[str]:
+        """Where they are the same, so is what is in the key group."""
+
+    def deltas(self, state: StateId, group: int) -> Iterator[Delta]: ...
+
+
+class _InFile:
+    def __init__(self, file: StateFile, handle: FileHandle) -> None:
+        self._file, self._handle = file, handle
+        self._blocks: dict[StateId, dict[int, list[Block]]] = {}
+
+    def checksums(self, state: StateId, group: int) -> list[str]:
+        return [block[-1] for block in self._of(state).get(group, ())]
+
+    def deltas(self, state: StateId, group: int) -> Iterator[Delta]:
+        for block in self._of(state).get(group, ()):
+            yield self._file.delta({"uid": state.uid, "name": state.name, "kind": state.kind}, block)
+
+    def _of(self, state: StateId) -> dict[int, list[Block]]:
+        if state not in self._blocks:
+            found = self._blocks[state] = {}
+            for other, blocks in states_in(self._file.footer, self._handle):
+                if other == state:
+                    for block in blocks:
+                        found.setdefault(block[0], []).append(block)
+        return self._blocks[state]
+
+
+class _InDatabase:
+    def __init__(self, database: Any, handle: FileHandle) -> None:
+        self._database, self._wanted = database, wanted_of(handle)
+
+    def checksums(self, state: StateId, group: int) -> list[str]:
+        found = self._database.block(state.table, group) if self._wanted(state.uid, group) else None
+        return [] if found is None else [found[-1]]
+
+    def deltas(self, state: StateId, group: int) -> Iterator[Delta]:
+        return iter(self._database.deltas(state.table, group) if self._wanted(state.uid, group) else ())
+
+
+def contents(state: StateId, piece: Slice, files: OpenFiles | None = None) -> Iterator[tuple[int, dict[Any, Any]]]:
     """Key group by key group, what is in a state: key -> content, as `layouts.merge` leaves it.
 
+    :param files: what is open already, and stays so.
     :raises RestoreError: a file is missing or damaged, or holds objects of classes that cannot be imported.
     """
-    storage = open_storage(piece.storage)
-    with ExitStack() as opened:
-        files = [opened.enter_context(StateFile(handle["file"], handle["checksum"], storage)) for handle in piece.chain]
-        indexes = [_by_group(file, handle, state) for file, handle in zip(files, piece.chain, strict=True)]
+    with nullcontext(files) if files is not None else OpenFiles() as opened:
+        sources = opened.of(piece)
         for group in piece.groups:
             content: dict[Any, Any] = {}
-            for file, blocks in zip(files, indexes, strict=True):
-                for block in blocks.get(group, ()):
-                    delta = _read(file, state, block)
+            for source in sources:
+                for delta in _read(state, source.deltas(state, group)):
                     merge(state.kind, content, delta.keys, delta.values, delta.deleted)
             if content:
                 yield group, content
 
 
-def block_checksums(state: StateId, piece: Slice) -> dict[int, list[str]]:
+def block_checksums(state: StateId, piece: Slice, files: OpenFiles) -> dict[int, list[str]]:
     """Key group -> the checksums of its blocks. Where they are the same in two checkpoints, so is what is in them."""
-    storage = open_storage(piece.storage)
-    found: dict[int, list[str]] = {}
-    for handle in piece.chain:
-        with StateFile(handle["file"], handle["checksum"], storage) as file:
-            for group, blocks in _by_group(file, handle, state).items():
-                found.setdefault(group, []).extend(block[-1] for block in blocks)
-    return found
+    sources = files.of(piece)
+    return {group: [each for source in sources for each in source.checksums(state, group)] for group in piece.groups}
 
 
 def states_in(footer: dict[str, Any], handle: FileHandle) -> Iterator[tuple[StateId, list[Block]]]:
@@ -120,18 +192,9 @@ def states_in(footer: dict[str, Any], handle: FileHandle) -> Iterator[tuple[Stat
             yield state, blocks
 
 
-def _by_group(file: StateFile, handle: FileHandle, state: StateId) -> dict[int, list[Block]]:
-    found: dict[int, list[Block]] = {}
-    for other, blocks in states_in(file.footer, handle):
-        if other == state:
-            for block in blocks:
-                found.setdefault(block[0], []).append(block)
-    return found
-
-
-def _read(file: StateFile, state: StateId, block: Block) -> Delta:
+def _read(state: StateId, deltas: Iterator[Delta]) -> Iterator[Delta]:
     try:
-        return file.delta({"uid": state.uid, "name": state.name, "kind": state.kind}, block)
+        yield from deltas
     except (ImportError, AttributeError) as error:
         raise RestoreError(
             f"{state} holds objects of a class that cannot be imported here: {error}. Make its module importable where "
@@ -181,7 +244,8 @@ def split_key(entry_key: Any) -> tuple[Any, Any]:
     return entry_key, None
 
 
-def open_footer(storage: Storage, handle: FileHandle) -> dict[str, Any]:
-    """What a state file says about itself, without reading any state."""
-    with StateFile(handle["file"], handle["checksum"], storage) as file:
-        return file.footer
+def open_footer(storage: Storage, handles: Sequence[FileHandle]) -> dict[str, Any]:
+    """What one of a chain's units says about itself, without reading any state."""
+    with _open(storage, handles) as opened:
+        footer: dict[str, Any] = opened.footer() if is_native(handles[0]) else opened.footer
+        return footer

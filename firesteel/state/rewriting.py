@@ -17,7 +17,7 @@ from firesteel.graph.keys import namespaced
 from firesteel.state.files import BROADCAST, Delta, StateFileWriter
 from firesteel.state.layouts import whole
 from firesteel.state.origin import FileHandle
-from firesteel.state.reading import Slice, StateId, contents
+from firesteel.state.reading import OpenFiles, Slice, StateId, contents
 
 GroupContent = tuple[int, dict[Any, Any]]
 
@@ -75,9 +75,10 @@ def write_slot(order: SlotOrder, entries: Iterable[NewEntry]) -> FileHandle | No
 
 
 def _deltas(order: SlotOrder, entries: Iterator[NewEntry]) -> Iterator[Delta]:
-    for state, piece in order.kept:
-        for group, content in contents(state, piece):
-            yield _whole(state, group, content)
+    with OpenFiles() as files:  # those of a slot's states are mostly the same
+        for state, piece in order.kept:
+            for group, content in contents(state, piece, files):
+                yield _whole(state, group, content)
     waiting = groupby(entries, itemgetter(0))
     number, mine = next(waiting, (-1, iter(())))
     for index, new in enumerate(order.new):

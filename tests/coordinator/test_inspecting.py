@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
-from xxhash import xxh3_64_hexdigest
 
 from firesteel.common import Types
 from firesteel.coordinator.inspecting import open_states, split
 from firesteel.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from firesteel.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from firesteel.errors import RestoreError
+from firesteel.state.chains import native_part
 from firesteel.state.reading import Entry, entries
 from firesteel.testing import GraphHarness
+from tests.support.keeping_state import keeping_state
 
 KEYS = 30
 
@@ -56,14 +56,16 @@ def stored(path: Path, name: str, parts: int = 1) -> list[Entry]:
     return [entry for part in states.parts(state, parts) for piece in part for entry in entries(state, piece)]
 
 
+@pytest.mark.parametrize("in_rocksdb", [(False,), (True,), (False, True), (True, False)])
 @pytest.mark.parametrize("parallelisms", [(1,), (2, 3), (4, 2, 4), (3, 8, 1), (2, 2, 5, 2)])
-def test_what_is_read_is_what_the_job_had_after_any_changes_of_parallelism(
-    tmp_path: Path, parallelisms: tuple[int, ...]
+def test_what_is_read_is_what_the_job_had_after_any_changes_of_parallelism_and_backend(
+    tmp_path: Path, parallelisms: tuple[int, ...], in_rocksdb: tuple[bool, ...]
 ) -> None:
-    for parallelism in parallelisms:
-        with harness(tmp_path, parallelism) as running:
+    for parallelism, rocksdb in zip(parallelisms, cycle(in_rocksdb), strict=False):
+        with keeping_state(rocksdb, str(tmp_path)), harness(tmp_path, parallelism) as running:
             running.step(7)
             path = newest(tmp_path)
+            assert any(map(native_part, open_states(str(path)).metadata.state)) == rocksdb
             last = stored(path, "last")
             assert {entry.key: entry.value for entry in last} == running.state("kept", "last")
             assert len({entry.key for entry in last}) == len(last)
@@ -78,18 +80,6 @@ def test_what_is_read_is_what_the_job_had_after_any_changes_of_parallelism(
             assert maps == running.state("kept", "by")
             timers = {(entry.key, entry.part) for entry in stored(path, "/processing-timers")}
             assert timers == {(timer.key, timer.time) for timer in running.timers("kept")}
-
-
-def test_states_in_files_of_a_database_are_refused_with_what_to_do(tmp_path: Path) -> None:
-    with harness(tmp_path, 1) as running:
-        running.step()
-    path = newest(tmp_path) / "_metadata"
-    metadata = json.loads(path.read_bytes().partition(b"\n")[2])
-    metadata["state"][0][0]["kind"] = "rocksdb"
-    body = json.dumps(metadata).encode()
-    path.write_bytes(f"firesteel-checkpoint 1 {xxh3_64_hexdigest(body)}\n".encode() + body)
-    with pytest.raises(RestoreError, match="Take a savepoint of the job and read that"):
-        open_states(str(path))
 
 
 def test_parts_are_worth_a_task_and_never_too_large() -> None:

@@ -24,6 +24,7 @@ from firesteel.datastream import (
     AggregateFunction,
     AggregatingStateDescriptor,
     CheckpointedFunction,
+    EmbeddedRocksDBStateBackend,
     FunctionInitializationContext,
     FunctionSnapshotContext,
     KeyedBroadcastProcessFunction,
@@ -148,8 +149,14 @@ class Seconds(TimestampAssigner):
         return value * 1000
 
 
-def program(start_from: str | None = None, parallelism: int = 2) -> StreamExecutionEnvironment:
-    env = StreamExecutionEnvironment().set_parallelism(parallelism).enable_checkpointing(1)
+def program(
+    start_from: str | None = None, parallelism: int = 2, *, rocksdb: bool = False, interval: int | None = 1
+) -> StreamExecutionEnvironment:
+    env = StreamExecutionEnvironment().set_parallelism(parallelism)
+    if interval is not None:
+        env.enable_checkpointing(interval)
+    if rocksdb:
+        env.set_state_backend(EmbeddedRocksDBStateBackend()).set_rocksdb_option("memory", 100_000)
     env.set_restart_strategy(RestartStrategies.no_restart())
     env.start = StartSettings(start_from)
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Seconds())
@@ -198,10 +205,10 @@ def program(start_from: str | None = None, parallelism: int = 2) -> StreamExecut
     return env
 
 
-def rest_of(savepoint: Path, parallelism: int = 2) -> list[str]:
+def rest_of(savepoint: Path, parallelism: int = 2, *, rocksdb: bool = False) -> list[str]:
     """What a job gives out that goes on from it to the end of the input."""
     with tempfile.TemporaryDirectory() as directory:
-        run = LocalRun(program(str(savepoint), parallelism), directory)
+        run = LocalRun(program(str(savepoint), parallelism, rocksdb=rocksdb), directory)
         run.results.wait_for_room = lambda cancelled: None  # type: ignore[method-assign]
         return sorted(run.run().collected())
 

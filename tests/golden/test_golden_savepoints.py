@@ -44,9 +44,9 @@ def test_it_has_every_kind_of_state() -> None:
     assert kinds(HERE / VERSIONS[-1] / "savepoint") >= KINDS
 
 
-@pytest.mark.parametrize("parallelism", [2, 1, 3])
+@pytest.mark.parametrize(("parallelism", "rocksdb"), [(2, False), (1, False), (3, False), (2, True), (3, True)])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_job_goes_on_from_it(version: str, parallelism: int, tmp_path: Path) -> None:
+def test_a_job_goes_on_from_it(version: str, parallelism: int, rocksdb: bool, tmp_path: Path) -> None:
     savepoint = tmp_path / "moved"
     shutil.copytree(HERE / version / "savepoint", savepoint)
-    assert rest_of(savepoint, parallelism) == (HERE / version / "rest.txt").read_text().splitlines()
+    assert rest_of(savepoint, parallelism, rocksdb=rocksdb) == (HERE / version / "rest.txt").read_text().splitlines()

@@ -6,7 +6,6 @@ import contextlib
 import random
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import cycle
 from typing import Any
 from unittest import mock
@@ -17,15 +16,14 @@ from hypothesis import strategies as st
 
 from firesteel.common import RestartStrategies
 from firesteel.common.storage import local
-from firesteel.coordinator.engine import Deployment
 from firesteel.coordinator.lineage import JobDirectory
 from firesteel.datastream import StreamExecutionEnvironment
-from firesteel.graph.settings import RocksDBSettings
 from firesteel.runtime.compacting import Compactor
+from firesteel.runtime.windows import waiting
 from firesteel.state.compaction import compact
 from firesteel.testing import GraphHarness
-from firesteel.testing.engine import LocalEngine
 from firesteel.testing.snapshots import temporary_directory
+from tests.support.keeping_state import keeping_state
 from tests.support.rescaled_program import EPOCH_MS, OPERATORS, Hoard, Record, describe
 
 KEYS = 40
@@ -73,19 +71,6 @@ def injected(faults: Faults) -> Iterator[None]:
         mock.patch.object(local, "write_durable", faults.write),
         mock.patch.object(Compactor, "shortened", lambda self, chain: faults.shortened(self, chain)),
     ):
-        yield
-
-
-@contextlib.contextmanager
-def keeping_state(in_rocksdb: bool, directory: str) -> Iterator[None]:
-    """Harnesses have state in memory; their slots can have it elsewhere."""
-    deploy = LocalEngine.deploy
-    rocksdb = RocksDBSettings(local_directories=(f"{directory}/local",)) if in_rocksdb else None
-
-    def deployed(self: LocalEngine, deployment: Deployment, listener: Any) -> None:
-        deploy(self, replace(deployment, rocksdb=rocksdb), listener)
-
-    with mock.patch.object(LocalEngine, "deploy", deployed):
         yield
 
 
@@ -150,6 +135,24 @@ def test_nor_do_they_when_state_is_in_rocksdb_or_moves_there_and_back(
     in_rocksdb: list[bool], seed: int, phases: list[Any]
 ) -> None:
     check_phases(seed, phases, in_rocksdb)
+
+
+@pytest.mark.parametrize("in_rocksdb", [[False], [True], [False, True]])
+def test_what_waits_to_be_sent_to_windows_finds_its_keys_whoever_has_them_then(in_rocksdb: list[bool]) -> None:
+    split = set()
+
+    def part(element: waiting.Element, *owned: Any, real: Any = waiting._part) -> waiting.Element:
+        mine: waiting.Element = real(element, *owned)
+        if 0 < len(mine.keys) < len(element.keys):
+            split.add(element.kind)
+        return mine
+
+    with mock.patch.object(waiting, "_part", part):
+        for seed in range(3):
+            check_phases(
+                seed, [([p] * len(OPERATORS), [("", False)] * (2 + seed % 2)) for p in (2, 3, 1, 4)], in_rocksdb
+            )
+    assert split == {"reducing", "aggregating"}
 
 
 def check_phases(seed: int, phases: list[Any], in_rocksdb: list[bool]) -> None:

@@ -133,7 +133,7 @@ def program(parallelism: int = 2, rounds: int = ROUNDS) -> StreamExecutionEnviro
     keyed = readings.map(Remembering()).uid("remembering").key_by(lambda value: value[0])
     keyed.process(Everything()).uid("everything").print()
     windows = keyed.window(TumblingEventTimeWindows.of(Time.seconds(4)))
-    windows.reduce(lambda a, b: (a[0], a[1] + b[1])).uid("windows").print()
+    windows.pre_combine(False).reduce(lambda a, b: (a[0], a[1] + b[1])).uid("windows").print()
     sessions = keyed.window(EventTimeSessionWindows.with_gap(Time.hours(1)))
     sessions.apply(Counting()).uid("sessions").print()
     rules = env.from_collection([("low", 1), ("high", 9)]).broadcast(RULES)

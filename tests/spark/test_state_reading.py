@@ -18,13 +18,16 @@ from xxhash import xxh3_64_hexdigest
 
 from firesteel import state
 from firesteel.common import Types
+from firesteel.coordinator.completed import locate
 from firesteel.datastream.window import TimeWindow
 from firesteel.engine import session
 from firesteel.errors import ConfigurationError, RestoreError, StateError
 from firesteel.graph.keys import KeyGroups
+from firesteel.state.chains import native_part
 from firesteel.state.files import StateFile
 from firesteel.testing import flip_bit
 from tests.spark.state_jobs import KEYS, Snapshot, snapshots
+from tests.support.keeping_state import keeping_state
 
 
 @pytest.fixture(scope="module")
@@ -197,6 +200,27 @@ def test_a_diff_says_what_was_added_removed_and_changed(spark: SparkSession, tak
     assert state.diff(spark, old, new, "applying", "rules").count() == 0
     cached = state.diff(spark, old, new, "everything", "cached").where("key = 'k07'")
     assert rows(cached, "old_value", "new_value", "old_last_access", "new_last_access") == {(2, 6, 0, 0)}
+
+
+def test_checkpoints_of_rocksdb_are_read_as_those_of_the_other_backend(
+    spark: SparkSession, taken: list[Snapshot], tmp_path: Path
+) -> None:
+    with keeping_state(True, str(tmp_path)):
+        in_rocksdb = snapshots(tmp_path / "job")
+    assert any(map(native_part, locate(in_rocksdb[0].path).metadata.state))
+    infos = state.list_states(in_rocksdb[1].path)
+    names = {(info.uid, info.name, info.kind) for info in infos}
+    assert names == {(info.uid, info.name, info.kind) for info in state.list_states(taken[1].path)}
+    assert all(info.entries > 0 and info.size > 0 for info in infos)
+    for uid, name, kind in sorted(names):
+        value: Any = {} if kind == "timers" else {"value_type": "repr"}
+        frames = [state.read(spark, each[1].path, uid, name, **value) for each in (taken, in_rocksdb)]
+        found = [sorted(map(str, frame.drop("last_access").collect())) for frame in frames]
+        assert found[0] == found[1], (uid, name)
+    for name in ("count", "seen", "/event-timers"):
+        diffs = [state.diff(spark, *(one.path for one in each), "everything", name) for each in (taken, in_rocksdb)]
+        found = [sorted(map(str, frame.collect())) for frame in diffs]
+        assert found[0] == found[1], name
 
 
 def test_unknown_operators_and_states_are_answered_with_those_there_are(

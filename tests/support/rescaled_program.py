@@ -38,7 +38,9 @@ Record = tuple[str, int, int]
 
 EPOCH_MS = 10
 TTL_MS = 25
-OPERATORS = ("states", "rules", "tumbling", "by clock", "sliding", "session", "counted", "hoard", "second hoard")
+OPERATORS = (
+    *("states", "rules", "tumbling", "averaged", "by clock", "sliding", "session", "counted", "hoard", "second hoard"),
+)
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
 
 
@@ -142,6 +144,13 @@ class Listed(WindowFunction):
         yield key, window.start, tuple(inputs)
 
 
+class Average(Mean):
+    """Merges, so that records are combined before they are sent, and wait for that over barriers."""
+
+    def add(self, value: Record, accumulator: Any) -> Any:
+        return super().add(value[1], accumulator)
+
+
 def add(left: Record, right: Record) -> Record:
     return left[0], left[1] + right[1], max(left[2], right[2])
 
@@ -163,6 +172,7 @@ def describe(
         "states": keyed.process(EveryState()),
         "rules": keyed.connect(changes.broadcast(RULES)).process(Ruled()),
         "tumbling": window(TumblingEventTimeWindows.of(Time.milliseconds(35))).reduce(add),
+        "averaged": window(TumblingEventTimeWindows.of(Time.milliseconds(45))).aggregate(Average()),
         "by clock": window(TumblingProcessingTimeWindows.of(Time.milliseconds(35))).reduce(add),
         "sliding": window(SlidingEventTimeWindows.of(Time.milliseconds(60), Time.milliseconds(25))).apply(Listed()),
         "session": window(EventTimeSessionWindows.with_gap(Time.milliseconds(22))).reduce(add),

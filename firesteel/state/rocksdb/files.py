@@ -89,12 +89,14 @@ def download(
             )
         if not _linked(handle, local, place.path(name)):
             _fetch(handle, storage, place, name)
-        if on_restored is not None:
-            on_restored(handle["size"])
         return handle
 
+    names = []
     with ThreadPoolExecutor(_THREADS) as pool:
-        names = [handle["name"] for handle in pool.map(fetch, handles)]
+        for handle in pool.map(fetch, handles):
+            names.append(handle["name"])
+            if on_restored is not None:
+                on_restored(handle["size"])
     manifests = [name for name in names if name.startswith("MANIFEST-")]
     if len(manifests) != 1:
         raise RestoreError(f"the checkpoint of a RocksDB in {storage} has {len(manifests)} manifests instead of one")

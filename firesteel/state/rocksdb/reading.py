@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from xxhash import xxh3_64
+
 from firesteel.common.storage import Storage
 from firesteel.graph.settings import RocksDBSettings
+from firesteel.state.chains import ROCKSDB
 from firesteel.state.files import Delta, everything
 from firesteel.state.layouts import TTL
 from firesteel.state.origin import FileHandle
 from firesteel.state.rocksdb.database import Database, Row, TableName
+from firesteel.state.rocksdb.directories import LocalDirectory
 from firesteel.state.rocksdb.encoding import PREFIX, unpack_entry
 from firesteel.state.rocksdb.files import download
 from firesteel.state.rocksdb.maps import map_entry
@@ -27,34 +31,92 @@ _ENTRIES = 4096
 """As many entries are in a delta, about: the state is not to be in memory as a whole."""
 
 
+class CheckpointedDatabase:
+    """A database as a checkpoint has it, opened for reading."""
+
+    def __init__(self, database: Database) -> None:
+        self._database, self._tables = database, database.tables()
+
+    def places(self) -> Iterator[tuple[TableName, int]]:
+        """The tables and their key groups that have something in them."""
+        for name, number in self._tables.items():
+            for group in _groups(self._database, number):
+                yield name, group
+
+    def deltas(self, name: TableName, group: int) -> Iterator[Delta]:
+        """A table's key group. A key's entries may be in several deltas that follow each other."""
+        if (number := self._tables.get(name)) is not None:
+            rows = self._database.rows(PREFIX.pack(number, group))
+            for keys, changes in _slices(_entries_of(self._database, name, number)(rows)):
+                yield Delta(*name, group, keys, changes, [])
+
+    def block(self, name: TableName, group: int) -> list[Any] | None:
+        """How large a table's key group is, as a footer of a state file would have it, of which it is no part: entries are
+        rows. Nothing is unpickled. Where checksums are equal, so is what they are of. None: there is nothing in it."""
+        if name not in self._tables:
+            return None
+        size = entries = 0
+        hashed = xxh3_64()
+        for row_key, value in self._database.rows(PREFIX.pack(self._tables[name], group)):
+            entries += 1
+            size += len(row_key) + len(value)
+            hashed.update(b"%d %d " % (len(row_key), len(value)) + row_key + value)
+        return [group, ROCKSDB, 0, size, entries, hashed.hexdigest()] if entries else None
+
+    def footer(self) -> dict[str, Any]:
+        """What the footer of a state file with the same content would say, as far as readers ask for it."""
+        states = []
+        for name, places in groupby(self.places(), lambda place: place[0]):
+            blocks = [self.block(name, group) for _, group in places]
+            states.append({"uid": name[0], "name": name[1], "kind": name[2], "blocks": blocks})
+        return {"states": states}
+
+
+@contextlib.contextmanager
+def open_checkpointed(
+    storage: Storage, handles: Sequence[FileHandle], on_read: Callable[[int], None] | None = None
+) -> Iterator[CheckpointedDatabase]:
+    """A database's checkpoint, in a directory for temporary files. If this process is killed, the next reader removes it.
+
+    :param on_read: called once in a while; that a file is here says nothing about how much of it has been read.
+    :raises RestoreError: a file is missing or damaged.
+    """
+    directory = LocalDirectory.create(tempfile.gettempdir(), "reading", 0)
+    try:
+        directory.sweep()
+        download(storage, handles, directory.database, on_restored=on_read and (lambda size: on_read(0)))
+        database = Database(directory.database, RocksDBSettings(block_cache_size=8 << 20), read_only=True)
+        try:
+            yield CheckpointedDatabase(database)
+        finally:
+            database.close()
+    finally:
+        directory.remove()
+
+
 def native_deltas(
-    storage: Storage, handles: Sequence[FileHandle], wanted: Callable[[str, int], bool] = everything
+    storage: Storage,
+    handles: Sequence[FileHandle],
+    wanted: Callable[[str, int], bool] = everything,
+    on_read: Callable[[int], None] | None = None,
 ) -> Iterator[Delta]:
     """What is in a database's checkpoint of the operator uids and key groups that are wanted. A key's entries may be in
     several deltas that follow each other.
 
+    :param on_read: told how much was read, key group by key group: the files' size in all.
     :raises RestoreError: a file is missing or damaged.
     """
-    path = tempfile.mkdtemp(prefix="firesteel-reading-")
-    try:
-        download(storage, handles, path)
-        database = Database(path, RocksDBSettings(block_cache_size=8 << 20), read_only=True)
-        try:
-            for name, number in database.tables().items():
-                yield from _table(database, name, number, wanted)
-        finally:
-            database.close()
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
-
-
-def _table(database: Database, name: TableName, number: int, wanted: Callable[[str, int], bool]) -> Iterator[Delta]:
-    entries = _entries_of(database, name, number)
-    for group in _groups(database, number):
-        if wanted(name[0], group):
-            rows = database.rows(PREFIX.pack(number, group))
-            for keys, changes in _slices(entries(rows)):
-                yield Delta(*name, group, keys, changes, [])
+    size, told = sum(handle["size"] for handle in handles), 0
+    with open_checkpointed(storage, handles, on_read) as database:
+        places = [(name, group) for name, group in database.places() if wanted(name[0], group)]
+        for done, (name, group) in enumerate(places, 1):
+            yield from database.deltas(name, group)
+            if on_read is not None:
+                share = size * done // len(places)
+                on_read(share - told)
+                told = share
+    if on_read is not None and told < size:
+        on_read(size - told)
 
 
 def _groups(database: Database, number: int) -> Iterator[int]:
