@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from firesteel.common.crashpoints import crash_point
@@ -160,7 +160,7 @@ def compact(
 
 
 def merged(
-    files: list[tuple[StateFile, Callable[[str, int], bool]]],
+    files: Sequence[tuple[StateFile, Callable[[str, int], bool]]],
     uids: Container[str] | None = None,
     on_read: Callable[[int], None] | None = None,
 ) -> Iterator[Delta]:
