@@ -202,5 +202,5 @@ def test_a_job_that_goes_on_from_its_checkpoints_has_all_its_timers(tmp_path: Pa
     for rocksdb in backends:
         with Running(hoarding(None, rocksdb=rocksdb), str(tmp_path / "checkpoints")) as running:
             running.epochs(5)
-            path = running.savepoint(tmp_path / "savepoints")
+            path = running.savepoint(tmp_path / "savepoints", Ending.CANCEL)
         check_hoard(path)
