@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from firesteel.common.storage import Storage
@@ -12,7 +13,8 @@ from firesteel.graph.plan import JobPlan, PlannedOperator
 from firesteel.runtime.place import SlotPlace
 from firesteel.runtime.snapshots import FileHandle
 from firesteel.state.chains import deltas, native_part, state_files
-from firesteel.state.files import OPERATOR_KINDS
+from firesteel.state.compaction import merged
+from firesteel.state.files import OPERATOR_KINDS, Delta, StateFile
 from firesteel.state.native import NativeState
 from firesteel.state.operator import OperatorTable, create_operator_table
 from firesteel.state.origin import Origin
@@ -51,7 +53,7 @@ def restore_state(plan: JobPlan, place: SlotPlace, create: CreateStore) -> Resto
     restored = RestoredState({}, native, chain)
     try:
         restored = replace(restored, stores={operator.uid: create(operator, native) for operator in operators})
-        _load(plan, place, restored.stores, state_files(chain) if as_it_is else chain)
+        _load(plan, place, restored.stores, chain, as_it_is=as_it_is)
     except BaseException:
         restored.discard()
         raise
@@ -62,15 +64,35 @@ def restore_state(plan: JobPlan, place: SlotPlace, create: CreateStore) -> Resto
     return restored
 
 
-def _load(plan: JobPlan, place: SlotPlace, stores: Mapping[str, Store], chain: list[FileHandle]) -> None:
-    """Give stores their part of what a chain holds, and of what other slots' do."""
+def _load(
+    plan: JobPlan, place: SlotPlace, stores: Mapping[str, Store], chain: list[FileHandle], *, as_it_is: bool
+) -> None:
+    """Give stores their part of what a chain holds, and of what other slots' do.
+
+    :param as_it_is: the chain's database has been opened.
+    """
     operators = [operator for operator in plan.operators if operator.uid in stores]
     owned = {each.uid: groups_of(place.slot, each.parallelism, each.max_parallelism) for each in operators}
-    for delta in deltas(place.storage, chain, Part(owned, stores.keys()), place.on_restored):
+    mine = Part(owned, stores.keys())
+    for delta in _beside(place, chain, mine) if as_it_is else deltas(place.storage, chain, mine, place.on_restored):
         stores[delta.uid].load(delta.name, delta.kind, delta.keys, delta.values, delta.deleted)
     if place.origin is not None:
         parallelism = {operator.uid: operator.parallelism for operator in plan.operators}
         redistribute_operator_state(place.origin, place.storage, place.slot, parallelism, stores)
+
+
+def _beside(place: SlotPlace, chain: list[FileHandle], mine: Part) -> Iterator[Delta]:
+    """What is not in the database that was opened.
+
+    State files are merged before a store sees them: a timer that went to the database was removed from them, and is not to be
+    removed there.
+    """
+    with ExitStack() as opened:
+        files = [
+            (opened.enter_context(StateFile(each["file"], each["checksum"], place.storage)), mine.within(each).has)
+            for each in state_files(chain)
+        ]
+        yield from merged(files, on_read=place.on_restored)
 
 
 def _moved(place: SlotPlace, operators: Collection[PlannedOperator]) -> bool:

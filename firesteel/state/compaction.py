@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from firesteel.common.crashpoints import crash_point
@@ -151,7 +151,7 @@ def compact(
             on_read(0)
             if uids is None or delta.uid in uids:
                 writer.add(delta)
-        for delta in _merged(list(zip(files, map(wanted_of, handles), strict=True)), uids, on_read):
+        for delta in merged(list(zip(files, map(wanted_of, handles), strict=True)), uids, on_read):
             writer.add(delta)
         size, checksum = writer.end()
     into.persist(output)
@@ -159,10 +159,10 @@ def compact(
     return writer.handle_of(output, size, checksum)
 
 
-def _merged(
-    files: list[tuple[StateFile, Callable[[str, int], bool]]],
-    uids: Container[str] | None,
-    on_read: Callable[[int], None],
+def merged(
+    files: Sequence[tuple[StateFile, Callable[[str, int], bool]]],
+    uids: Container[str] | None = None,
+    on_read: Callable[[int], None] | None = None,
 ) -> Iterator[Delta]:
     """Every key group of every state, as it is after all of the files; those of which nothing is left are left out."""
     parts: dict[tuple[str, str, str, int], list[tuple[StateFile, dict[str, Any], list[Any]]]] = {}
@@ -177,7 +177,8 @@ def _merged(
         for file, state, entry in changes:
             delta = file.delta(state, entry)
             merge(kind, content, delta.keys, delta.values, delta.deleted)
-            on_read(entry[3])
+            if on_read is not None:
+                on_read(entry[3])
         if content:
             yield Delta(uid, name, kind, group, list(content), whole(kind, content), [])
 

@@ -145,7 +145,7 @@ class TimerTable(Table):
         self._touched.clear()
         self._gone.clear()
 
-    def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
+    def _note_fresh(self) -> None:
         fresh = self._changes.fresh
         for timestamp in self._touched:
             for key, new in self._due[timestamp].items():
@@ -155,6 +155,9 @@ class TimerTable(Table):
             for key in keys:
                 fresh[key, timestamp] = False
         self._forget_fresh()
+
+    def barrier(self, checkpoint: int) -> tuple[list[Entry], list[Any]]:
+        self._note_fresh()
         changed: defaultdict[Any, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         for (key, timestamp), registered in latest(self._changes.barrier(checkpoint)).items():
             changed[key][not registered].append(timestamp)

@@ -195,3 +195,12 @@ def test_what_a_killed_reader_has_copied_is_removed_by_the_next_one(
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     hoard(found.path)
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("backends", [(True, True, True, True), (False, True, True, False, True)])
+def test_a_job_that_goes_on_from_its_checkpoints_has_all_its_timers(tmp_path: Path, backends: tuple[bool, ...]) -> None:
+    for rocksdb in backends:
+        with Running(hoarding(None, rocksdb=rocksdb), str(tmp_path / "checkpoints")) as running:
+            running.epochs(5)
+            path = running.savepoint(tmp_path / "savepoints", Ending.CANCEL)
+        check_hoard(path)

@@ -135,6 +135,7 @@ class RocksDBTimerTable(RocksDBTable, TimerTable):
 
     def load(self, keys: list[Any], values: list[Any], deleted: list[Any]) -> None:
         """Into memory first, wherever they belong, so that the next delta says of those that do not stay that they went."""
+        self._note_fresh()  # what has come from the database or gone there since it was opened is in no state file
         near = super().bind(current := _Key())
         for current.key, (registered, removed) in zip(keys, values, strict=True):
             for timestamp in registered:
