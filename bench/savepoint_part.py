@@ -68,7 +68,7 @@ class Savepoints(Part):
             f"checkpoint every second. The savepoint's time is from asking for it to having its path, with the checkpoint that "
             f"it is made of; epochs before it are those of {size.savepoint_s} s. A restore is the deployment of a new job's "
             "slots with their state, their start included and Spark's not. Every key's count is compared after each restore. "
-            f"The smaller state in memory is measured {size.slow_repetitions} times, everything else once."
+            f"Repetitions of the smaller state in memory: {size.slow_repetitions}; everything else is measured once."
         )
 
 

@@ -177,6 +177,7 @@ def _program(
     backend: str, source: Source, function: KeyedProcessFunction, slots: int = PARALLELISM
 ) -> StreamExecutionEnvironment:
     env = environment(progress=True, backend=backend).set_parallelism(slots)
+    env.set_spark_option("spark.master", f"local[{PARALLELISM + 1}]")  # one Spark for all of them: none starts it anew
     numbers = env.from_source(source, None, "numbers").uid("numbers")
     numbers.key_by(lambda key: key).process(function).uid("count").add_sink(lambda value: None)
     return env
