@@ -43,13 +43,13 @@ class Savepoints(Part):
             yield from self._state(keys, _name(keys, backend))
         for label, field in TIMES.items():
             grown = self._median(many, field) / self._median(few, field)
-            yield Figure(f"{label}: {many:,} / {few:,} keys", grown, "", many / few * SLACK, False)
+            yield Figure(f"savepoints: {label}, {many:,} / {few:,} keys", grown, "", many / few * SLACK, False)
 
     def _state(self, keys: int, name: str) -> Iterator[Figure]:
         for label, field in TIMES.items():
             yield self.median(f"{name}: {label}", name, field, "s")
             rates = tuple(keys / seconds for seconds in self.samples(name, field))
-            yield Figure(f"{name}: {label}", median(rates), "keys/s", samples=rates)
+            yield Figure(f"{name}: {label}, rate", median(rates), "keys/s", samples=rates)
         yield self.median(f"{name}: size of the savepoint", name, "size", "MB", 1e-6)
         yield self.median(f"{name}: bytes per key", name, "per_key", "")
         yield self.median(f"{name}: epoch p99 before the savepoint", name, "epoch_p99_before", "ms", 1000)
@@ -73,4 +73,4 @@ class Savepoints(Part):
 
 
 def _name(keys: int, backend: str) -> str:
-    return f"{keys:,} keys, {backend}"
+    return f"savepoints: {keys:,} keys, {backend}"
