@@ -96,14 +96,13 @@ class Count(KeyedProcessFunction):
 
 
 class CheckpointWatch(Watch):
-    """Also notes barriers, what new state files hold, and how long a restore took."""
+    """Also notes barriers and what new state files hold."""
 
     def __init__(self, env: StreamExecutionEnvironment, keys: int, directory: str) -> None:
         self._keys, self._directory = keys, os.path.join(directory, NAME)
         self._seen: set[str] = set()
         self.barriers: list[float] = []
         self.delta_bytes = self.delta_entries = 0
-        self.restore_s = 0.0
         super().__init__(env, NAME)
 
     def epoch(self, number: int, seconds: float, result: EpochResult, base: int | None, part: float | None) -> None:
@@ -120,10 +119,6 @@ class CheckpointWatch(Watch):
                 if "-chk-" in name:  # and no compaction
                     self.delta_bytes += handle["size"]
                     self.delta_entries += _entries(os.path.join(self._directory, name))
-
-    def restored(self, seconds: float) -> None:
-        super().restored(seconds)
-        self.restore_s = seconds
 
     def steady(self) -> list[int]:
         """Epochs after the state was made."""

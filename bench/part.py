@@ -40,6 +40,9 @@ class Size:
     kafka_quix: int = 200_000  # how many for Quix Streams
     large_keys: int = 10_000_000  # more than a slot's cache has room for
     large_changes: int = 400_000
+    savepoint_keys: tuple[int, int] = (1_000_000, 10_000_000)
+    savepoint_rate: int = 50_000  # keys that change in a second
+    savepoint_s: int = 6  # of that before the savepoint
 
 
 FULL = Size(Events(4_000_000, 100_000, 16))
@@ -66,6 +69,9 @@ QUICK = Size(
     kafka_quix=20_000,
     large_keys=500_000,
     large_changes=50_000,
+    savepoint_keys=(20_000, 200_000),
+    savepoint_rate=10_000,
+    savepoint_s=3,
 )
 
 

@@ -11,6 +11,7 @@ from bench.figures import Figure, percentile
 from bench.kafka_part import Kafka
 from bench.part import Part
 from bench.programs import ProgramError, run
+from bench.savepoint_part import Savepoints
 from bench.window_part import Windows
 from bench.workloads import WORKLOADS
 
@@ -271,4 +272,15 @@ class Soak(Part):
         )
 
 
-PARTS: Sequence[type[Part]] = (Throughput, States, Epochs, Latency, Checkpoints, Soak, Windows, Kafka, Backends)
+PARTS: Sequence[type[Part]] = (
+    Throughput,
+    States,
+    Epochs,
+    Latency,
+    Checkpoints,
+    Soak,
+    Windows,
+    Kafka,
+    Backends,
+    Savepoints,
+)

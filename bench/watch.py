@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections import defaultdict
 
-from firesteel.client import launch
+from firesteel.client import RunningJob, launch
 from firesteel.common import Configuration
 from firesteel.coordinator.engine import EpochResult
 from firesteel.coordinator.progress import Progress
@@ -45,11 +45,16 @@ class Watch(Progress):
         self.reads: list[int] = []  # records read until then
         self.counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])  # uid -> in, out
         self.rss: dict[int, int] = {}
+        self.restore_s = 0.0
         plan = env.plan()
         settings = env.settings(name)
         super().__init__(plan, name, settings.progress)
-        launch(plan, settings, self).get_job_execution_result().result()
+        self.run(launch(plan, settings, self))
         self.ended = time.monotonic()
+
+    def run(self, client: RunningJob) -> None:
+        """Until the job has ended."""
+        client.get_job_execution_result().result()
 
     @property
     def first_epoch(self) -> float:
@@ -73,6 +78,10 @@ class Watch(Progress):
                 self.counts[uid][1] += made
         super().epoch(number, seconds, result, base, part)
         self.reads.append(self.read())
+
+    def restored(self, seconds: float) -> None:
+        super().restored(seconds)
+        self.restore_s = seconds
 
     def slot_memory(self, slot: int, rss: int) -> None:
         self.rss[slot] = max(rss, self.rss.get(slot, 0))
