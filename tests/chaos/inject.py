@@ -49,6 +49,8 @@ class Injector:
             return
         if fault.first:
             self._crash(fault.first, fault.count)
+            if kind in SLOT_POINTS:
+                self._await_rollback(before)  # else two slots of one incarnation might die, and it is one rollback
             self._crash(kind)
             before = self._second_incarnation(before)
         elif kind in DRIVER_POINTS or kind in SLOT_POINTS:
@@ -84,6 +86,15 @@ class Injector:
 
         life.wait(fired, f"somebody to get to {point}")
         self.fired[point] += 1
+
+    def _await_rollback(self, before: int) -> None:
+        life = self._life
+
+        def rolled_back() -> bool:
+            life.restart_if_killed()
+            return life.incarnation() > before
+
+        life.wait(rolled_back, f"an incarnation above {before}")
 
     def _await_death(self) -> None:
         self._life.wait(lambda: self._life.driver.ended() is not None, "the driver's death")
