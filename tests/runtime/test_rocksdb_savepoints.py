@@ -172,9 +172,9 @@ READER = """
 import os, signal, sys
 from firesteel.common.storage import LocalStorage
 from firesteel.coordinator.completed import locate
-from firesteel.state.chains import deltas
+from firesteel.state.chains import deltas, native_part
 found = locate(sys.argv[1])
-reading = deltas(found.storage, found.metadata.state[0])
+reading = deltas(found.storage, native_part(found.metadata.state[0]))
 next(reading)
 os.kill(os.getpid(), signal.SIGKILL)
 """
