@@ -17,9 +17,11 @@ FAULTS ?= 200
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -p no:cacheprovider $(PYTEST_ARGS)
 
-# Without Spark, in seconds. Everything else under tests/ follows after them.
+# Without Spark, in seconds.
 UNIT := $(wildcard $(addprefix tests/,common graph state runtime windows coordinator connectors datastream parity testing cli rest))
-REST := $(filter-out $(UNIT) tests/__pycache__,$(patsubst %/,%,$(shell ls -d tests/*/))) $(wildcard tests/test_*.py)
+# Two halves of all tests that take about as long, as they wait more than they compute.
+ONE := $(UNIT) $(wildcard $(addprefix tests/,golden kafka spark))
+OTHER := $(filter-out $(ONE) tests/__pycache__,$(patsubst %/,%,$(shell ls -d tests/*/))) $(wildcard tests/test_*.py)
 
 .PHONY: help setup servers demo test lint unit chaos bench clean
 .NOTPARALLEL:
@@ -42,11 +44,11 @@ demo: $(VENV)/.run
 test: lint $(VENV)/flink build/kafka servers
 	@printf '\n==> pytest, in two halves at the same time\n'
 	@mkdir -p build
-	@$(PYTEST) $(UNIT) >build/unit.log 2>&1 & unit=$$!; trap 'kill $$unit; exit 130' INT TERM; \
-	$(PYTEST) $(REST); rest=$$?; \
-	wait $$unit; unit=$$?; \
-	printf '\n==> the half without Spark\n'; cat build/unit.log; \
-	exit $$((rest > unit ? rest : unit))
+	@$(PYTEST) $(ONE) >build/half.log 2>&1 & one=$$!; trap 'kill $$one; exit 130' INT TERM; \
+	$(PYTEST) $(OTHER); other=$$?; \
+	wait $$one; one=$$?; \
+	printf '\n==> the other half\n'; cat build/half.log; \
+	exit $$((other > one ? other : one))
 
 lint: $(VENV)/.dev
 	$(call step,ruff check,$(BIN)/ruff check --extend-exclude $(VENV))
