@@ -210,7 +210,10 @@ print("after")
 """
 
 
-def test_the_plan_of_a_program_is_shown_and_nothing_runs(command: Command, tmp_path: Path) -> None:
+def test_the_plan_of_a_program_is_shown_and_nothing_runs(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FIRESTEEL_HOME", str(tmp_path / "home"))
     (tmp_path / "job.py").write_text(PROGRAM)
     code, out, err = command("info", "-p", 3, "job.py", "named")
     assert (code, err) == (0, "")

@@ -95,7 +95,7 @@ def test_a_program_is_started_from_a_checkpoint_with_another_parallelism(tmp_pat
     checkpoint = JobDirectory.open(str(tmp_path / "checkpoints"), "endless").completed(1)[4]
     read = checkpoint.metadata.positions["numbers"]["left"][0][0]
 
-    code, out, err = interrupt_after(start(job, "-p3", "-s", checkpoint.path), tmp_path / "checkpoints", 1)
+    code, out, err = interrupt_after(start(job, "-p3", "-s", checkpoint.path), tmp_path / "checkpoints", 6)
     assert code == 130, err
     subtasks: dict[int, str] = {}
     counts = {key: len(range(key, read, keys)) // 100 * 100 for key in range(keys)}  # as printed last
