@@ -67,7 +67,6 @@ class LinesPart(StatelessSinkPartition):
 
     def close(self):
         self.file.close()
-        print("ended", time.monotonic(), flush=True)
 
 
 clock = win.EventClock(
