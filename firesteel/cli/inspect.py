@@ -8,11 +8,12 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from firesteel.cli.contents import StateContents, contents_of
 from firesteel.cli.output import table, write
 from firesteel.common.sizes import show_size
-from firesteel.coordinator.completed import Completed, locate
+from firesteel.coordinator.completed import Completed
+from firesteel.coordinator.inspecting import StateCounts, open_states
 from firesteel.errors import ConfigurationError
+from firesteel.state.files import NO_GROUP
 
 _HEADER = ("UID", "STATE", "KIND", "ENTRIES", "SIZE", "FILES")
 _GROUPS_HEADER = ("UID", "STATE", "KEY GROUPS", "ENTRIES", "SIZE")
@@ -36,9 +37,8 @@ def add_to(commands: Any) -> None:
 def inspect(given: argparse.Namespace) -> int:
     if given.key_groups is not None and given.key_groups < 1:
         raise ConfigurationError(f"--key-groups {given.key_groups}: it is a number of ranges, 1 or more")
-    found = locate(given.path)
-    contents = contents_of(found)
-    states = contents.states
+    opened = open_states(given.path)
+    found, states = opened.checkpoint, opened.counts()
     if given.json:
         write(json.dumps(_document(found, states), indent=1))
         return 0
@@ -47,10 +47,7 @@ def inspect(given: argparse.Namespace) -> int:
     if states:
         write("\n" + table(_HEADER, [_row(state) for state in states], (3, 4, 5)))
         if not all(state.exact for state in states):
-            write("<=: keys that changed in several files are counted in each of them")
-    if contents.databases.entries:
-        files, size = contents.databases.entries, show_size(contents.databases.size)
-        write(f"\n{files} files of RocksDB, {size}: what is in them is not counted above; a savepoint shows it")
+            write("<=: keys that are in several files are counted in each of them")
     if given.key_groups is not None:
         rows = [row for state in states for row in _ranges(found, state, given.key_groups)]
         write("\n" + table(_GROUPS_HEADER, rows, (3, 4)))
@@ -90,14 +87,18 @@ def _operators(found: Completed) -> list[tuple[str, ...]]:
     ]
 
 
-def _row(state: StateContents) -> tuple[str, ...]:
-    return (state.uid, state.name, state.kind, state.count(state.entries), show_size(state.size), str(state.files))
+def _row(counts: StateCounts) -> tuple[str, ...]:
+    return (*counts.state.table, _shown(counts, counts.entries), show_size(counts.size), str(counts.files))
 
 
-def _ranges(found: Completed, state: StateContents, number: int) -> list[tuple[str, ...]]:
+def _shown(counts: StateCounts, entries: int) -> str:
+    return f"{'' if counts.exact else '<= '}{entries:,}"
+
+
+def _ranges(found: Completed, counts: StateCounts, number: int) -> list[tuple[str, ...]]:
     """Of the keyed part of a state, in equal ranges of its operator's key groups."""
-    info = found.metadata.operators.get(state.uid)
-    keyed = {group: counted for group, counted in state.groups.items() if group >= 0}
+    info = found.metadata.operators.get(counts.state.uid)
+    keyed = {group: counted for group, counted in counts.groups.items() if group != NO_GROUP}
     if info is None or not keyed:
         return []
     number = min(number, info.max_parallelism)
@@ -106,11 +107,13 @@ def _ranges(found: Completed, state: StateContents, number: int) -> list[tuple[s
         first, end = index * info.max_parallelism // number, (index + 1) * info.max_parallelism // number
         entries = sum(keyed[group].entries for group in range(first, end) if group in keyed)
         size = sum(keyed[group].size for group in range(first, end) if group in keyed)
-        rows.append((state.uid, state.name, f"{first}-{end - 1}", state.count(entries), show_size(size)))
+        rows.append(
+            (counts.state.uid, counts.state.name, f"{first}-{end - 1}", _shown(counts, entries), show_size(size))
+        )
     return rows
 
 
-def _document(found: Completed, states: list[StateContents]) -> dict[str, Any]:
+def _document(found: Completed, states: list[StateCounts]) -> dict[str, Any]:
     metadata = found.metadata
     return {
         "path": found.path,
@@ -127,10 +130,11 @@ def _document(found: Completed, states: list[StateContents]) -> dict[str, Any]:
         "positions": dict(metadata.positions),
         "states": [
             {
-                "uid": state.uid, "name": state.name, "kind": state.kind, "entries": state.entries, "exact": state.exact,
-                "size": state.size, "files": state.files,
-                "key_groups": {str(group): asdict(counted) for group, counted in sorted(state.groups.items())},
+                "uid": uid, "name": name, "kind": kind, "entries": counts.entries, "exact": counts.exact,
+                "size": counts.size, "files": counts.files,
+                "key_groups": {str(group): asdict(counted) for group, counted in sorted(counts.groups.items())},
             }
-            for state in states
+            for counts in states
+            for uid, name, kind in [counts.state.table]
         ],
     }  # fmt: skip

@@ -6,7 +6,7 @@ Nothing is unpickled.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
@@ -45,6 +45,30 @@ class StateInfo:
     """Bytes in files, of which deltas may replace some. Of RocksDB: of rows, before they are compressed."""
 
 
+@dataclass
+class Counted:
+    entries: int = 0
+    size: int = 0
+
+
+@dataclass
+class StateCounts:
+    """What is stored of one state, over all slots and files."""
+
+    state: StateId
+    groups: dict[int, Counted] = field(default_factory=dict)  # NO_GROUP: of subtasks and not of keys
+    files: int = 0  # a database is one
+    exact: bool = True  # no key group is in two places of a chain, where a key could be counted twice
+
+    @property
+    def entries(self) -> int:
+        return sum(counted.entries for counted in self.groups.values())
+
+    @property
+    def size(self) -> int:
+        return sum(counted.size for counted in self.groups.values())
+
+
 class CheckpointStates:
     """The states of one checkpoint, as far as its operators own them.
 
@@ -61,20 +85,31 @@ class CheckpointStates:
                     self._footers[_name(handles)] = open_footer(checkpoint.storage, handles)
 
     def infos(self) -> list[StateInfo]:
-        found: dict[StateId, list[int]] = {}
+        operators = self.metadata.operators
+        return [
+            StateInfo(uid, operators[uid].name, name, kind, each.entries, each.size)
+            for each in self.counts()
+            for uid, name, kind in [each.state.table]
+        ]
+
+    def counts(self) -> list[StateCounts]:
+        """By operator and name."""
+        found: dict[StateId, StateCounts] = {}
         for subtask, chain in enumerate(self.metadata.state):
+            seen: set[tuple[StateId, int]] = set()
             for handles in units(chain):
                 for state, blocks in states_in(self._footers[_name(handles)], handles[0]):
                     mine = [block for block in blocks if self._owns(state.uid, subtask, block[0])]
                     if mine:
-                        sums = found.setdefault(state, [0, 0])
-                        sums[0] += 0 if _is_copy(state, subtask) else sum(block[4] for block in mine)
-                        sums[1] += sum(block[3] for block in mine)
-        operators = self.metadata.operators
-        return [
-            StateInfo(state.uid, operators[state.uid].name, state.name, state.kind, *sums)
-            for state, sums in sorted(found.items(), key=lambda item: (item[0].uid, item[0].name))
-        ]
+                        counts = found.setdefault(state, StateCounts(state))
+                        counts.files += 1
+                        for group, _, _, size, entries, _ in mine:
+                            counted = counts.groups.setdefault(group, Counted())
+                            counted.size += size
+                            counted.entries += 0 if _is_copy(state, subtask) else entries
+                            counts.exact &= (state, group) not in seen
+                            seen.add((state, group))
+        return sorted(found.values(), key=lambda each: each.state.table)
 
     def _owns(self, uid: str, subtask: int, group: int) -> bool:
         info = self.metadata.operators.get(uid)
@@ -84,7 +119,7 @@ class CheckpointStates:
 
     @cached_property
     def states(self) -> list[StateId]:
-        return [StateId(info.uid, info.name, info.kind) for info in self.infos()]
+        return [each.state for each in self.counts()]
 
     def find(self, uid: str, name: str) -> StateId:
         """
