@@ -6,6 +6,7 @@ import copy
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -18,7 +19,8 @@ from firesteel.graph.keys import KeyGroups
 from firesteel.graph.settings import RocksDBSettings
 from firesteel.runtime.snapshots import KeyedStore, _by_group
 from firesteel.state.chains import deltas, native_part, state_files
-from firesteel.state.files import StateFileWriter
+from firesteel.state.compaction import merged
+from firesteel.state.files import StateFile, StateFileWriter, everything
 from firesteel.state.hashmap import HashMapStore
 from firesteel.state.parts import Part
 from firesteel.state.rocksdb.state import RocksDBState
@@ -80,7 +82,11 @@ class Job:
         self.model, self.unconfirmed = copy.deepcopy(self.base[1]), {}
         self.on = self.base[0]
         self.open(native_part(self.on))
-        self.load(self.store, state_files(self.base[0]))
+        with ExitStack() as opened:
+            handles = state_files(self.on)
+            files = [opened.enter_context(StateFile(each["file"], each["checksum"], self.storage)) for each in handles]
+            for delta in merged([(file, everything) for file in files]):  # as one: see restoring._beside
+                self.store.load(delta.name, delta.kind, delta.keys, delta.values, delta.deleted)
 
     def switched(self) -> None:
         """The chain in a hashmap store, which is what happens when a job goes on with the other backend; and half of it."""
