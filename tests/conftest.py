@@ -1,6 +1,7 @@
 """For all tests: random ones print what reproduces them, and none fails because the machine is busy."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,9 @@ from tests.support.s3 import S3Server, s3_command
 
 settings.register_profile("firesteel", deadline=None, print_blob=True)
 settings.load_profile("firesteel")
+
+# A shell starts what it runs in the background with Ctrl-C ignored, and so would be every program that a test interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -24,7 +28,7 @@ def s3() -> Iterator[S3Server]:
     """One server for all tests that ask for it, each of which takes a bucket of its own."""
     command = s3_command()
     if command is None:
-        pytest.skip("moto is not installed: pip install -e '.[dev]'")
+        pytest.fail("moto is not installed: pip install -e '.[dev]'")
     server = S3Server(command)
     yield server
     server.close()
