@@ -17,9 +17,8 @@ class Backends(Part):
     def prepare(self) -> None:
         events = self.size.events.make()
         events.expected()
-        run(
-            "bench.keyed", events.records, events.keys, events.files, "in-order", "rocksdb"
-        )  # it checks every single alert
+        # it checks every single alert
+        run("bench.keyed", events.records, events.keys, events.files, "in-order", "rocksdb")
 
     def repeat(self, repetition: int) -> None:
         events = self.size.events

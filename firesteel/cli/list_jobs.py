@@ -70,9 +70,8 @@ def _why(job: KnownJob) -> str:
     assert job.found is not None
     entry = job.found.entry
     said = [line for line in (entry.failure or "").splitlines() if line.strip()]
-    text = (
-        "\n  ".join(said[-2:]) or f"its driver, process {entry.pid}, died without a word"
-    )  # a traceback's last line, and where
+    # a traceback's last line, and where
+    text = "\n  ".join(said[-2:]) or f"its driver, process {entry.pid}, died without a word"
     return text + (f" (log: {entry.log})" if entry.log else "")
 
 

@@ -52,6 +52,8 @@ from firesteel.graph.settings import CheckpointSettings
 log = logging.getLogger("firesteel")
 
 _POLL_S = 0.5
+_EXPLAINED = (UserCodeError, CheckpointError, SavepointError, DataLossError, ExternalSystemError)
+"""Failures that need no other words around them."""
 
 
 class Checkpointer:
@@ -163,13 +165,7 @@ class Checkpointer:
             self._finish_steps(pending)
         except SupersededError as error:
             self._failure = error  # in the place of any other: it explains them
-        except (
-            UserCodeError,
-            CheckpointError,
-            SavepointError,
-            DataLossError,
-            ExternalSystemError,
-        ) as error:  # it explains itself
+        except _EXPLAINED as error:
             self.fail(error)
         except Exception as error:  # noqa: BLE001  raised again by check() on the coordinator's thread
             failure = CheckpointError(f"checkpoint {pending.checkpoint} failed: {type(error).__name__}: {error}")

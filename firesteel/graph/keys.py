@@ -147,6 +147,11 @@ def _refusal(part: Any, whole: Any, why: str) -> InvalidKeyError:
     )
 
 
+def group_of(encoded: bytes, max_parallelism: int) -> int:
+    """The key group of a key with that encoding."""
+    return xxh3_64_intdigest(encoded) % max_parallelism
+
+
 class KeyGroups(dict[Any, int]):
     """key -> key group, remembered: a dict hit costs a twentieth of encoding and hashing the key again.
 
@@ -164,11 +169,11 @@ class KeyGroups(dict[Any, int]):
     def __missing__(self, key: Any) -> int:
         if type(key) is str:  # by far the most common; the same bytes as encode_key's, in half the time
             data = key.encode("utf-8", "surrogatepass")
-            group = xxh3_64_intdigest(b"s" + len(data).to_bytes(4, "big") + data) % self.max_parallelism
+            group = group_of(b"s" + len(data).to_bytes(4, "big") + data, self.max_parallelism)
         elif type(key) is tuple and len(key) == 3 and key[2] is ...:
             return self[key[0]]  # namespaced; not remembered, as there are ever new ones
         else:
-            group = xxh3_64_intdigest(encode_key(key)) % self.max_parallelism
+            group = group_of(encode_key(key), self.max_parallelism)
         if len(self) >= self.capacity:
             self.clear()
         self[key] = group

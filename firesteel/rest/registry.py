@@ -176,9 +176,7 @@ def _found(jobs: Path) -> Iterator[FoundJob]:
             if folder.name.startswith("."):
                 continue
             alive = _locked(folder / _LOCK)  # first: a driver writes its last word before it lets go of the lock
-            with contextlib.suppress(
-                OSError, ValueError, TypeError, KeyError, AttributeError
-            ):  # half gone, or no entry
+            with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):  # half gone, or none
                 content = json.loads((folder / _JOB).read_text())
                 entry = JobEntry(**{key: value for key, value in content.items() if key in known})
                 JobStatus[entry.status]

@@ -222,9 +222,8 @@ def test_nothing_changes(
     ):
         combined = run(given, assigner, function, True, **options)
     assert combined[:2] == plain[:2]
-    if (
-        not fail_at or every == 1
-    ):  # else an epoch counts again after it was rolled back, and records may have waited in it
+    # else an epoch counts again after it was rolled back, and records may have waited in it
+    if not fail_at or every == 1:
         assert combined[2] == plain[2]
 
 

@@ -94,9 +94,8 @@ class AlignedWindowOperator(WindowOperator):
         # its own, and then wants to know the key
         opened = isinstance(combine, Function) and type(combine).open is not Function.open
         self._in_bulk = not (self._kind.allowed_lateness or self._kind.late_tag or opened)
-        self._most_panes = (
-            8 if self._size == self._slide else 1
-        )  # at once: a window may have several, and wants their order
+        # that many at once: sliding windows have several panes, and want the order of their records
+        self._most_panes = 8 if self._size == self._slide else 1
 
     def _resume(self, table: WindowTable | None) -> None:
         if self._event_time and self._kind.allowed_lateness:

@@ -116,9 +116,8 @@ class Database:
     def rows(self, prefix: bytes, start: bytes | None = None) -> Iterator[Row]:
         """The rows whose keys begin so, from `start` on, as they are now. To be used up at once: it keeps files open."""
         rows: Iterator[Any] = iter(())
-        reading = (
-            ReadOptions()
-        )  # rocksdict's iterator points into it: it has to be there as long as that, and go after it
+        # rocksdict's iterator points into it: it has to be there as long as that, and go after it
+        reading = ReadOptions()
         reading.set_iterate_upper_bound(after(prefix))
         rows = self._rows.items(from_key=prefix if start is None else start, read_opt=reading)
         yield from rows

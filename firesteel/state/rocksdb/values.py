@@ -11,9 +11,8 @@ from itertools import islice
 from typing import Any
 
 from rocksdict import WriteBatch
-from xxhash import xxh3_64_intdigest
 
-from firesteel.graph.keys import KeyGroups
+from firesteel.graph.keys import KeyGroups, group_of
 from firesteel.state.rocksdb.cache import NativeTable, ObjectCache, RocksDBTable
 from firesteel.state.rocksdb.encoding import encoded, encoded_window, pack, unpack, unpack_entry
 from firesteel.state.tables import Accessors, CurrentKey, Entry, ValueTable
@@ -33,11 +32,9 @@ class RocksDBValueTable(RocksDBTable, NativeTable, ValueTable):
     # ---- rows
 
     def _row_key(self, key: Any) -> bytes:
-        if (
-            type(key) is str
-        ):  # by far the most common; its bytes serve for the group too, without a lookup in a large dict
+        if type(key) is str:  # most are; its bytes serve for the group too, without a lookup in a large dict
             data = encoded(key)
-            return self._prefixes[xxh3_64_intdigest(data) % len(self._prefixes)] + data
+            return self._prefixes[group_of(data, len(self._prefixes))] + data
         return self._prefixes[self._key_groups.of(key)] + key_bytes(key)
 
     def _entry(self, row_key: bytes, data: bytes) -> Entry:
