@@ -261,6 +261,7 @@ class Injector:
         self._kill("driver")
         self._await_death()
         life.driver.family.wait_gone()
+        life.forget_machine()
         path = self._file_to_damage()
         position, bit = self._chance.randrange(path.stat().st_size), self._chance.randrange(8)
         flip_bit(path, position, bit)

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ SINKS = {
     "transactions": [("store/visible", "sums")],
     "ahead": [("store/visible", "sums")],
     "both": [("numbers", "numbers"), ("store/visible", "sums")],
+    "rocksdb": [("numbers", "numbers"), ("store/visible", "sums")],
 }
 """Kind of job -> where its output is, and what it is."""
 
@@ -71,8 +72,19 @@ class Driver:
 class Life:
     """The directories of one job and the drivers that were started for it."""
 
-    def __init__(self, home: Path, kind: str, *, keys: int = KEYS, rate: int = RATE, **options: Any) -> None:
+    def __init__(
+        self,
+        home: Path,
+        kind: str,
+        *,
+        keys: int = KEYS,
+        rate: int = RATE,
+        backends: Sequence[str] = ("hashmap",),
+        **options: Any,
+    ) -> None:
         self.home, self.kind, self.keys = home, kind, keys
+        self._backends = backends
+        self._in_event_time = kind == "rocksdb"
         home.mkdir(parents=True, exist_ok=True)
         self.checkpoints = home / "checkpoints"
         self.job = self.checkpoints / "chaos"
@@ -101,7 +113,9 @@ class Life:
         if take_over:
             environment["FIRESTEEL_TAKE_OVER"] = "true"
         parallelism = PARALLELISMS[len(self.drivers) % len(PARALLELISMS)]
-        driver = Driver([*self.command(), "--parallelism", str(parallelism)], self.home, log, environment)
+        backend = self._backends[len(self.drivers) % len(self._backends)]
+        choices = ["--parallelism", str(parallelism), "--backend", backend]
+        driver = Driver([*self.command(), *choices], self.home, log, environment)
         self.drivers.append(driver)
         return driver
 
@@ -169,6 +183,11 @@ class Life:
         draft = self.home / "end-draft"
         draft.write_text(str(last))
         draft.rename(self.home / "end")
+
+    def forget_machine(self) -> None:
+        """Remove what dead slots have left in its temporary files, as if the next ones were elsewhere."""
+        for directory in self.tmp.rglob("firesteel-state-*"):
+            shutil.rmtree(directory)
 
     def close(self) -> None:
         self._closed = True
@@ -253,8 +272,10 @@ class Life:
         if not restarts <= incarnations <= starts + restarts:
             raise ViolationError(f"{incarnations} incarnations from {starts} starts and {restarts} restarts")
 
-    more = 300
-    """How much more input there is for a copy."""
+    @property
+    def more(self) -> int:
+        """How much more input there is for a copy: none after the end of event time, when everything is late."""
+        return 0 if self._in_event_time else 300
 
     def copy_to(self, home: Path) -> list[str]:
         """Copy the checkpoint directory elsewhere; the command that goes on from there, with more input."""

@@ -20,12 +20,16 @@ import json
 import pickle
 import re
 import struct
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from rocksdict import AccessType, Options, Rdict
+
 Lines = list[tuple[str, str]]  # file, line
+Values = dict[str, dict[int, int]]  # state -> key -> value
 Window = tuple[int, int, int, int]  # key, start, count, total
 TICK_MS, WINDOW_MS = 10, 1000
 
@@ -77,7 +81,7 @@ def check_sums(lines: Lines, first: int, last: int, keys: int, *, complete: bool
     for key in range(keys):
         done, start = before.get(key, (0, 0))
         totals = by_key.pop(key, {})
-        numbers = Counter(n for n in range(first, last) if n % keys == key)
+        numbers = Counter(range(first + (key - first) % keys, last, keys))
         if sorted(totals) != list(range(done + 1, done + 1 + len(totals))):
             raise ViolationError(f"key {key} has a gap: {len(totals)} records, up to record {max(totals)}")
         steps = Counter(totals[count] - totals.get(count - 1, start) for count in totals)
@@ -156,19 +160,48 @@ def position(checkpoint: Path) -> int:
 
 def state_of(job: Path, checkpoint: Path) -> dict[int, tuple[int, int]]:
     """Key -> (count, total), from the checkpoint's state files."""
-    values: dict[str, dict[int, int]] = {"count": {}, "total": {}}
+    values: Values = {"count": {}, "total": {}}
     for chain in metadata(checkpoint)["state"]:
+        database: dict[str, bytes] = {}
+        part = None
         for handle in chain:
             data = (job / handle["file"]).read_bytes()
             if len(data) != handle["size"]:
                 raise ViolationError(f"{handle['file']} has {len(data)} bytes, and {checkpoint} says {handle['size']}")
-            _apply(data, values, handle.get("part"))
+            if handle.get("kind") == "rocksdb":
+                database[handle["name"]], part = data, handle.get("part")
+            else:
+                _apply(data, values, handle.get("part"))
+        if database:
+            _apply_database(database, values, part)
     if values["count"].keys() != values["total"].keys():
         raise ViolationError(f"{checkpoint}: counts and totals are not of the same keys")
     return {key: (values["count"][key], values["total"][key]) for key in values["count"]}
 
 
-def _apply(data: bytes, values: dict[str, dict[int, int]], part: dict[str, Any] | None) -> None:
+def _apply_database(files: dict[str, bytes], values: Values, part: dict[str, Any] | None) -> None:
+    with tempfile.TemporaryDirectory(prefix="fschaos-oracle-") as directory:
+        for name, data in files.items():
+            (Path(directory) / name).write_bytes(data)
+        (manifest,) = (name for name in files if name.startswith("MANIFEST"))
+        (Path(directory) / "CURRENT").write_text(f"{manifest}\n")
+        options = Options(raw_mode=True)
+        options.create_if_missing(False)
+        database = Rdict(directory, options, access_type=AccessType.read_only(False))
+        rows = list(database.items())
+        database.close()
+    tables = {row[5:7]: json.loads(content) for row, content in rows if row[:5] == b"\0\0\0\0t"}
+    for row, content in rows:
+        uid, name, _ = tables.get(row[:2], ("", "", ""))
+        if name in values and _belongs(uid, int.from_bytes(row[2:4], "big"), part):
+            values[name][int.from_bytes(row[9:], "big", signed=True)] = pickle.loads(content)
+
+
+def _belongs(uid: str, group: int, part: dict[str, Any] | None) -> bool:
+    return part is None or group in range(*part["groups"].get(uid, (0, 0)))
+
+
+def _apply(data: bytes, values: Values, part: dict[str, Any] | None) -> None:
     offset, length, _, magic = struct.unpack(">QLQ8s", data[-28:])
     if data[:8] != b"FSTATE\r\n" or magic != b"FSTATEND":
         raise ViolationError("a state file does not begin and end like one")
@@ -176,7 +209,7 @@ def _apply(data: bytes, values: dict[str, dict[int, int]], part: dict[str, Any] 
         if state["name"] not in values:
             continue
         for group, codec, start, size, _, _ in state["blocks"]:
-            if part is not None and group not in range(*part["groups"].get(state["uid"], (0, 0))):
+            if not _belongs(state["uid"], group, part):
                 continue
             if codec != "plain":
                 raise ViolationError(f"state {state['name']} of integers is stored as {codec}")

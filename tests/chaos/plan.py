@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-ALONE = ("file", "transactions", "both", "ahead")
+ALONE = ("file", "transactions", "both", "ahead", "rocksdb")
 KAFKA = ("kafka", "kafka-both", "kafka-both-prepared")
 TOKEN, PREPARED = (
     ("postgres", "mariadb", "kafka-both"),
@@ -20,7 +20,8 @@ TOKEN, PREPARED = (
 DATABASE = (*TOKEN, *PREPARED)
 SERVED = ("kafka", *DATABASE)
 EVERY = (*ALONE, *SERVED)
-FILES, STORE, AHEAD = ("file", "both"), ("transactions", "both"), ("ahead",)
+FILES, STORE, AHEAD = ("file", "both", "rocksdb"), ("transactions", "both", "rocksdb"), ("ahead",)
+ROCKSDB = ("rocksdb",)
 
 LIVES = [*ALONE, *SERVED, "both", "kafka", "kafka-both"]
 """Kinds of the jobs of a long run."""
@@ -75,6 +76,8 @@ SLOT_POINTS = {
     "slot-after-prepare-commit": EVERY,
     "slot-before-state-file": EVERY,
     "slot-after-state-file": EVERY,
+    "rocksdb-written": ROCKSDB,
+    "slot-mid-upload": ROCKSDB,
     "txn-after-begin": STORE,
     "txn-after-journal": STORE,
     "kafka-mid-transaction": KAFKA,
@@ -132,13 +135,14 @@ class PlannedLife:
     kind: str
     tolerable: int | None  # failed checkpoints that do not fail the job
     retained: int
+    backends: tuple[str, ...]  # of the first start, the second, ..., and over again
     faults: list[Fault] = field(default_factory=list)
 
 
 def plan(seed: int, faults: int) -> list[PlannedLife]:
     """The lives of a run with so many faults. Equal arguments give equal plans."""
     chance = random.Random(seed)
-    lives = [PlannedLife(kind, chance.choice([None, 0]), chance.choice([1, 1, 3])) for kind in _lives(chance, faults)]
+    lives = [_life(chance, kind) for kind in _lives(chance, faults)]
     kinds = _kinds(chance, faults, {life.kind for life in lives})
     room = -(-len(kinds) // len(lives)) + 3
     given: list[list[str]] = [[] for _ in lives]
@@ -152,6 +156,11 @@ def plan(seed: int, faults: int) -> list[PlannedLife]:
             for kind, before in zip(mine, first, strict=True)
         ]
     return [life for life in lives if life.faults]
+
+
+def _life(chance: random.Random, kind: str) -> PlannedLife:
+    backends = ["rocksdb"] if kind in ROCKSDB else chance.sample(["hashmap"] * 2 + ["rocksdb"] * 3, 5)
+    return PlannedLife(kind, chance.choice([None, 0]), chance.choice([1, 1, 3]), tuple(backends))
 
 
 def _lives(chance: random.Random, faults: int) -> list[str]:

@@ -22,14 +22,15 @@ from typing import Any
 
 from firesteel.testing.killer import Family
 from tests.chaos.inject import Injector
-from tests.chaos.life import JOB, REPOSITORY, Life
-from tests.chaos.plan import EACH_POINT, LONG_RUN, OUTAGES, POINTS, SERVED, PlannedLife, plan
+from tests.chaos.life import JOB, KEYS, REPOSITORY, Life
+from tests.chaos.plan import EACH_POINT, LONG_RUN, OUTAGES, POINTS, ROCKSDB, SERVED, PlannedLife, plan
 from tests.chaos.served_life import ServedLife
 from tests.chaos.servers import Servers
 from tests.faults.jvm import java_options
 
 TIMEOUT_MS = 1500
 LANES = 2
+MANY_KEYS = 211
 
 
 @dataclass
@@ -143,6 +144,7 @@ class Run:
     def _make(self, servers: Servers, number: int, planned: PlannedLife) -> Life:
         home = self._home / f"job-{number}"
         options: dict[str, Any] = {"timeout": TIMEOUT_MS, "tolerable": planned.tolerable, "retained": planned.retained}
+        options |= {"backends": planned.backends, "keys": MANY_KEYS if planned.kind in ROCKSDB else KEYS}
         if planned.kind in SERVED:
             life: Life = ServedLife(home, planned.kind, servers, f"chaos-{number}", **options)
         else:

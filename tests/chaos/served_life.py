@@ -77,13 +77,12 @@ class ServedLife(Life):
         self._input = broker.create_topic(f"{name}-in", PARTITIONS)
         self._output = broker.create_topic(f"{name}-out", 2) if kind in KAFKA else None
         self._database = servers.database(kind)
-        self._windows = kind in DATABASE and kind not in KAFKA
+        self._in_event_time = self._windows = kind in DATABASE and kind not in KAFKA
         self.options |= {"brokers": broker.bootstrap, "input": self._input, "output": self._output}
         if self._database is not None:
             self._database.run(WINDOWS if self._windows else SUMS)
             self.options |= {"url": self._database.url, "user": USER, "password": PASSWORD}
         self._feeder = Feeder(broker.bootstrap, self._input)
-        self.more = 0 if self._windows else self.more  # after the end of event time everything is late
 
     def close(self) -> None:
         self._feeder.close()

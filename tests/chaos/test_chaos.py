@@ -21,8 +21,6 @@ ELSEWHERE = {
     "savepoint-after-metadata",
     "savepoint-half-removed",
     "my-point",  # of a docstring
-    "rocksdb-written",  # these in tests/spark/test_rocksdb_on_spark.py
-    "slot-mid-upload",
     "jdbc-before-batch-commit",  # these two promise at least once only
     "jdbc-after-batch-commit",
 }

@@ -13,14 +13,16 @@ import logging
 import os
 import sys
 
-from firesteel.common import Configuration, Encoder, RestartStrategies
-from firesteel.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
+from firesteel.common import Configuration, Encoder, RestartStrategies, Types, WatermarkStrategy
+from firesteel.datastream import KeyedProcessFunction, OutputTag, StreamExecutionEnvironment, ValueStateDescriptor
 from firesteel.datastream.connectors.file_system import FileSink
 from firesteel.testing.faults import SkewedClock, crash_point
 from firesteel.testing.sources import OpenEndedNumbers
 from tests.chaos.jobs import broken, served
 from tests.chaos.plan import EVERY, KAFKA, SERVED
 from tests.chaos.store import IdempotentAheadSink, StoreSink
+
+NUMBERS = OutputTag("numbers", Types.STRING())
 
 
 class CountAndSum(KeyedProcessFunction):
@@ -43,6 +45,19 @@ class CountAndSum(KeyedProcessFunction):
         yield f"{ctx.get_current_key()},{count},{total}"
 
 
+class CountSumAndRemember(CountAndSum):
+    """Gives every number as well, aside and later: by a timer."""
+
+    DELAY = 600
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(value + self.DELAY)
+        yield from super().process_element(value, ctx)
+
+    def on_timer(self, timestamp, ctx):
+        yield NUMBERS, str(timestamp - self.DELAY)
+
+
 def arguments(given=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("--kind", choices=EVERY, required=True)
@@ -54,6 +69,7 @@ def arguments(given=None):
         parser.add_argument(server)
     parser.add_argument("--interval", type=int, default=150)
     parser.add_argument("--parallelism", type=int, default=2)
+    parser.add_argument("--backend", choices=("hashmap", "rocksdb"), default="hashmap")
     parser.add_argument("--timeout", type=int, default=60_000)
     parser.add_argument("--tolerable", type=int)
     parser.add_argument("--attempts", type=int, default=1_000_000)
@@ -65,6 +81,9 @@ def program(args):
     keys, home = args.keys, args.home
     configuration = Configuration()
     configuration.set_string("spark.ui.enabled", "false")  # a start of Spark is most of what chaos costs
+    configuration.set_string("state.backend.type", args.backend)
+    if args.kind == "rocksdb":  # little memory, so that most entries and timers have been to the database
+        configuration.set_string("state.backend.rocksdb.memory.fixed-per-slot", "100 kb")
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(args.parallelism)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(args.attempts, 20))
@@ -85,8 +104,15 @@ def program(args):
         else:
             served.windows_to_database(env, args)
         return env
-    numbers = env.from_source(OpenEndedNumbers(f"{home}/end", args.rate), None, "numbers").uid("source")
-    sums = numbers.key_by(lambda number: number % keys).process(CountAndSum(f"{home}/clock")).uid("sums")
+    times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, _: number)
+    numbers = env.from_source(OpenEndedNumbers(f"{home}/end", args.rate), times, "numbers").uid("source")
+    by_key = numbers.key_by(lambda number: number % keys)
+    if args.kind == "rocksdb":
+        sums = by_key.process(CountSumAndRemember(f"{home}/clock")).uid("sums")
+        sums.get_side_output(NUMBERS).sink_to(file_sink("numbers")).uid("files")
+        sums.add_sink(StoreSink(f"{home}/store")).uid("store")
+        return env
+    sums = by_key.process(CountAndSum(f"{home}/clock")).uid("sums")
     if args.kind == "file":
         sums.sink_to(file_sink("sums")).uid("files")
     elif args.kind == "transactions":
