@@ -147,16 +147,16 @@ class Snapshots:
             with self._lock:
                 base = self._base
                 chain = self._compactor.shortened(state_files(base))
+            crash_point("slot-before-state-file")
             if writer is not None:
                 data, checksum = writer.finish()
                 name = f"{self._folder}/slot-{self._slot}-chk-{checkpoint}-{uuid.uuid4().hex}.state"
-                crash_point("slot-before-state-file")
                 self._storage.write(name, data)
-                crash_point("slot-after-state-file")
                 delta = writer.handle(name, data, checksum)
                 chain = [*chain, delta] if self._whole is None else self._whole.send(chain, delta, f"{name}.whole")
             if native is not None:
                 chain = [*native.write(checkpoint, self._storage, self._folder, native_part(base)), *chain]
+            crash_point("slot-after-state-file")
             with self._lock:
                 self._chains[checkpoint] = chain
         except OSError as error:
