@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _GROWTH, _SHRINK = 8.0, 0.25
-_FIRST_GROWTH = 8
+_FIRST_GROWTH, _FIRST_MOST = 8, 24
 _NEAR = 1.25
 _MEMORY = 0.8
 
@@ -29,8 +29,8 @@ class EpochSizer:
             return
         if not self._warm:
             self._warm = True  # the first epoch pays for starting up, so how long it took says little
-            if seconds < self._target_s:
-                self.units = int(units * _FIRST_GROWTH)
+            if seconds < self._target_s:  # at worst all of it was for its units, and the next one takes 8 times the target
+                self.units = int(units * min(_FIRST_MOST, _FIRST_GROWTH * self._target_s / seconds))
             return
         self._overhead.observe(units, seconds)
         factor = max(self._target_s, 2 * self._overhead.seconds) / seconds

@@ -35,6 +35,14 @@ def test_an_epoch_that_found_little_to_read_teaches_nothing_about_the_limit() ->
     assert sizer.units == 1000
 
 
+@given(st.floats(0.01, 0.99))
+def test_a_quick_first_epoch_grows_the_second_which_stays_within_8_times_the_target(seconds: float) -> None:
+    sizer = EpochSizer(1.0, first_units=1000)
+    sizer.observe(1000, seconds)
+    assert 8000 <= sizer.units <= 24_000
+    assert seconds * sizer.units / 1000 <= 8
+
+
 def test_a_slow_first_epoch_is_measured_again_before_it_is_judged() -> None:
     sizer = EpochSizer(1.0, first_units=1000)
     sizer.observe(1000, 5.0)
