@@ -29,7 +29,8 @@ class EpochSizer:
             return
         if not self._warm:
             self._warm = True  # the first epoch pays for starting up, so how long it took says little
-            if seconds < self._target_s:  # at worst all of it was for its units, and the next one takes 8 times the target
+            if seconds < self._target_s:
+                # at worst all of it was for its units, and the next one takes 8 times the target
                 self.units = int(units * min(_FIRST_MOST, _FIRST_GROWTH * self._target_s / seconds))
             return
         self._overhead.observe(units, seconds)

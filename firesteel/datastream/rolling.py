@@ -28,9 +28,16 @@ class RollingField(ReduceFunction):
         field = self._field
         return with_field(value1, field, self._combine(field_of(value1, field), field_of(value2, field)))
 
-    def of_tuples(self, length: int) -> Callable[[Any, Any], Any]:
-        """`reduce` for tuples of that length and nothing else: for loops that know what they have."""
-        return self._of_tuples[length]
+    def fold_of_tuples(self, length: int) -> Callable[[dict[Any, Any], Any, Any], int] | None:
+        """A loop that reduces tuples of that length, and nothing else, into a dict: it is given the dict, keys and an iterator
+        over as many tuples. It saves a call for each. None if tuples have no such field."""
+        members = _written_out(self._field, self._combine, length)
+        if members is None:
+            return None
+        made: dict[str, Any] = {"combine": self._combine}
+        exec(_FOLD.format(members), made)  # of nothing but numbers
+        fold: Callable[[dict[Any, Any], Any, Any], int] = made["fold"]
+        return fold
 
 
 class _OfTuples(dict[int, Callable[[Any, Any], Any]]):
@@ -42,14 +49,10 @@ class _OfTuples(dict[int, Callable[[Any, Any], Any]]):
         self._field, self._combine = field, combine
 
     def __missing__(self, length: int) -> Callable[[Any, Any], Any]:
-        field = self._field
-        if not isinstance(field, int) or not -length <= field < length:
+        members = _written_out(self._field, self._combine, length)
+        if members is None:
             return self._by_name_or_wrong
-        field %= length
-        combined = "first[{0}] + second[{0}]" if self._combine is operator.add else "combine(first[{0}], second[{0}])"
-        members = [combined.format(index) if index == field else f"first[{index}]" for index in range(length)]
-        code = f"lambda first, second: ({', '.join(members)},)"
-        made: Callable[[Any, Any], Any] = eval(code, {"combine": self._combine})  # of nothing but numbers
+        made: Callable[[Any, Any], Any] = eval(f"lambda first, second: {members}", {"combine": self._combine})
         self[length] = made
         return made
 
@@ -59,6 +62,26 @@ class _OfTuples(dict[int, Callable[[Any, Any], Any]]):
     def _by_name_or_wrong(self, first: Any, second: Any) -> Any:
         field = self._field
         return with_field(first, field, self._combine(field_of(first, field), field_of(second, field)))
+
+
+_FOLD = """
+def fold(reduced, keys, values):
+    get = reduced.get
+    for key, second in zip(keys, values, strict=True):
+        first = get(key)
+        reduced[key] = second if first is None else {}
+    return len(keys)
+"""
+
+
+def _written_out(field: Field, combine: Callable[[Any, Any], Any], length: int) -> str | None:
+    """The code that combines two tuples of that length. None if they have no such field."""
+    if not isinstance(field, int) or not -length <= field < length:
+        return None
+    field %= length
+    combined = "first[{0}] + second[{0}]" if combine is operator.add else "combine(first[{0}], second[{0}])"
+    members = [combined.format(index) if index == field else f"first[{index}]" for index in range(length)]
+    return f"({', '.join(members)},)"
 
 
 class RollingRecord(ReduceFunction):

@@ -90,7 +90,7 @@ class Rolling(Reducing):
             self._lengths.update(map(len, values))
             if len(self._lengths) == 1:
                 if self._short is None:
-                    self._short = Reducing(self._combine.of_tuples(*self._lengths), _same).of(values)
+                    self._short = self._combine.fold_of_tuples(*self._lengths) or self._fold
                 return self._short
         self._lengths.add(-1)
         self._short = None
