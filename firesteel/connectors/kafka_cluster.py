@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import time
@@ -152,7 +153,17 @@ class KafkaCluster:
         try:
             return result(_TIMEOUT_S + 5)
         except (self._kafka.KafkaException, TimedOut) as error:
+            self._look_anew(error)
             raise self._failed(what, error) from error
+
+    def _look_anew(self, error: Exception) -> None:
+        """Whoever leads a partition now, and since when, is not asked for again by librdkafka's admin client on its own: it
+        would go on asking as if nothing had changed, and be refused."""
+        codes = self._kafka.KafkaError
+        outdated = (codes.FENCED_LEADER_EPOCH, codes.UNKNOWN_LEADER_EPOCH, codes.NOT_LEADER_FOR_PARTITION)
+        if isinstance(error, self._kafka.KafkaException) and error.args[0].code() in outdated:
+            with contextlib.suppress(self._kafka.KafkaException):
+                self._client.list_topics(timeout=_LOOK_S)
 
     def _failed(self, what: str, error: Exception) -> ExternalSystemError:
         self._client.poll(0)
