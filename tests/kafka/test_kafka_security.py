@@ -13,7 +13,7 @@ from firesteel.connectors.base import PrepareContext
 from firesteel.datastream.connectors import DeliveryGuarantee
 from firesteel.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
 from firesteel.errors import ConfigurationError
-from tests.support.kafka_broker import KafkaBroker
+from tests.support.kafka_broker import PATIENCE_S, KafkaBroker
 from tests.support.kafka_halves import Halves
 from tests.support.kafka_reading import LATEST, Reading
 from tests.support.kafka_security import PASSWORD, USER, Authority, secured_broker
@@ -79,6 +79,9 @@ def test_records_go_in_and_come_out_exactly_once(guarded: KafkaBroker, authority
     both.committer.sweep(())
     both.committer.commit_checkpoint(1, made)
     both.committer.close()
+    deadline = time.monotonic() + PATIENCE_S
+    while len(guarded.messages(topic)) < 2:  # the marker of a commit is on its way for a moment
+        assert time.monotonic() < deadline
     reading = Reading(source(topic, properties).prepare(HERE))
     assert sorted(reading.all()) == ["a", "b"]
     reading.enumerator.completed(reading.enumerator.snapshot())

@@ -197,6 +197,9 @@ class KafkaBroker:
             producer.commit_transaction(PATIENCE_S)
         else:
             producer.abort_transaction(PATIENCE_S)
+        deadline = time.monotonic() + PATIENCE_S
+        while self.in_doubt(name):  # the marker is on its way for a moment
+            assert time.monotonic() < deadline
 
     def messages(self, topic: str, *, committed: bool = True) -> list[Message]:
         """All that readers see now."""
