@@ -35,7 +35,7 @@ class RollingField(ReduceFunction):
         if members is None:
             return None
         made: dict[str, Any] = {"combine": self._combine}
-        exec(_FOLD.format(members), made)  # of nothing but numbers
+        exec(_FOLD.format(members), made)
         fold: Callable[[dict[Any, Any], Any, Any], int] = made["fold"]
         return fold
 
@@ -75,7 +75,8 @@ def fold(reduced, keys, values):
 
 
 def _written_out(field: Field, combine: Callable[[Any, Any], Any], length: int) -> str | None:
-    """The code that combines two tuples of that length. None if they have no such field."""
+    """The code that combines two tuples of that length. It is made of numbers only, so nobody's text is ever run. None if
+    they have no such field."""
     if not isinstance(field, int) or not -length <= field < length:
         return None
     field %= length

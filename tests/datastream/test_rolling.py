@@ -104,3 +104,18 @@ def test_the_first_of_equals_stays():
 
 def test_a_selector_gives_the_field():
     assert FieldSelector("n")(Plain("a", 5, "x")) == FieldSelector("n")(row("a", 5, "x")) == 5
+
+
+@pytest.mark.parametrize("field", [1, -2])
+@pytest.mark.parametrize("rolling", [rolling_sum, rolling_min, rolling_max])
+def test_a_loop_over_tuples_gives_what_reducing_them_one_by_one_does(rolling, field):
+    function = rolling(field)
+    records = [("a", 3, "x"), ("b", 1, "y"), ("a", 5, "z"), ("a", 2, "w"), ("b", 4, "v")]
+    keys, reduced = [key for key, _, _ in records], {}
+    assert function.fold_of_tuples(3)(reduced, keys, iter(records)) == 5
+    assert reduced == {key: reduce(function.reduce, [each for each in records if each[0] == key]) for key in "ab"}
+
+
+@pytest.mark.parametrize("field", [3, -4, "n"])
+def test_there_is_no_such_loop_for_fields_that_tuples_do_not_have(field):
+    assert rolling_sum(field).fold_of_tuples(3) is None
