@@ -18,6 +18,7 @@ from firesteel.testing import GraphHarness
 from firesteel.testing.engine import LocalEngine
 from tests.support.partitioned import Partitioned
 from tests.windows.cases import ASSIGNERS
+from tests.windows.driving import FAR
 
 MARK = "mark"
 
@@ -129,6 +130,17 @@ def counting(engine: LocalEngine) -> list[int]:
 
     engine.run_epoch = counted  # type: ignore[method-assign]
     return received
+
+
+def in_time(records: list[Any]) -> list[Any]:
+    """Without those that are behind a watermark of their own stream."""
+    kept, watermark = [], -FAR
+    for key, number, time in records:
+        if key == MARK:
+            watermark = max(watermark, number)
+        if key == MARK or time > watermark:
+            kept.append((key, number, time))
+    return kept
 
 
 def of_channel(channel: int, records: list[Any]) -> list[Any]:
