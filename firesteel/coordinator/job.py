@@ -276,6 +276,7 @@ class Job:
                     ended=planned.ended,
                     splits=planned.splits,
                     held_back=planned.held_back,
+                    last=final or ending is not None,
                 )
             )
             self.metrics = merge([report["metrics"] for report in result.reports])
