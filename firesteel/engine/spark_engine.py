@@ -191,6 +191,7 @@ class SparkEngine:
             "caught_up": list(order.caught_up),
             "ended": list(order.ended),
             "held_back": list(order.held_back),
+            "over": order.over,
         }
         if level:
             return [common] * self._plan.slots
