@@ -216,6 +216,7 @@ class SparkEngine:
             "caught_up": list(order.caught_up),
             "ended": list(order.ended),
             "held_back": list(order.held_back),
+            "over": order.over,
             **order.reading_of(slot),
         }
 

@@ -47,6 +47,7 @@ class LevelOrder:
     caught_up: Sequence[str] = ()  # sources that have nothing more to give for now
     ended: Sequence[str] = ()  # sources that never will have
     held_back: Sequence[str] = ()  # sources that are not read because they are ahead of others
+    over: bool = False  # the input had ended before this start, and nothing is new: the clock fires no timers
     splits: dict[str, list[str]] = field(default_factory=dict)  # source uid -> the splits this slot has afterwards
     frames: str | None = None  # where files of this epoch's DataFrames go
 
@@ -87,7 +88,7 @@ class SlotTask:
         parts = self.assembly
         if parts.frames:
             self._begin_frames(order)
-        timers = [each for level, each in parts.timers if level == order.level]
+        timers = [each for level, each in parts.timers if level == order.level and not order.over]
         for each in timers:
             each.on_clock(self._place.now())
         if order.level == 0:
