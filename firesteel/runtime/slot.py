@@ -47,9 +47,21 @@ class Pump(NamedTuple):
     """A Spark worker's task that has come with the input of a step, for its output."""
 
     connection: socket.socket
-    reader: FrameReader
+    payloads: Iterator[bytes]
     writer: FrameWriter
     extra: dict[str, Any]  # what it knows of the step that was not known when the epoch was ordered
+
+    def alive(self) -> bool:
+        """Whether its process is still there, as it may have waited for long. Closes the connection if it is not."""
+        try:
+            if self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+                return True
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        self.connection.close()
+        return False
 
 
 class Slot:
@@ -131,8 +143,9 @@ class Slot:
     def _await_pump(self, step: Step) -> Pump | None:
         """The pump that has come for this step, or comes. Others may come early, and wait. None: the slot stops."""
         while not self._stopping:
-            if step in self._pumps:
-                return self._pumps.pop(step)
+            pump = self._pumps.pop(step, None)
+            if pump is not None and pump.alive():
+                return pump
             connection, _ = self._listener.accept()
             self._welcome(connection)
         return None
@@ -142,6 +155,7 @@ class Slot:
             authenticate(connection, self._key, server=True)
             reader, writer = FrameReader(connection), FrameWriter(connection)
             hello = json.loads(reader.read()[2])
+            payloads = _payloads(reader) if hello["level"] else iter([*_payloads(reader)])  # for level 0 there are none
         except (OSError, ValueError):
             connection.close()
             return  # a stranger, or a pump that died while connecting; the driver learns of it from Spark
@@ -158,11 +172,11 @@ class Slot:
             return
         if step in self._pumps:
             self._pumps[step].connection.close()  # its task failed while it waited, and another one was started
-        self._pumps[step] = Pump(connection, reader, writer, hello["extra"])
+        self._pumps[step] = Pump(connection, payloads, writer, hello["extra"])
 
     def _run(self, pump: Pump, order: LevelOrder) -> None:
         try:
-            self.task.run_level(order, _payloads(pump.reader), pump.writer.batch)
+            self.task.run_level(order, pump.payloads, pump.writer.batch)
             sys.stdout.flush()
             sys.stderr.flush()
             pump.writer.end()
