@@ -47,6 +47,8 @@ class EpochOrder:
     ended: Sequence[str] = ()  # uids of sources that never will have
     splits: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)  # source uid -> subtask -> its splits
     held_back: Sequence[str] = ()  # uids of sources that are not read because they are ahead of others
+    last: bool = False  # no other one is expected to follow
+    over: bool = False  # the input had ended before this start, and nothing is new: the clock fires no timers
 
     def reading_of(self, slot: int) -> dict[str, Any]:
         """What the subtasks of one slot read, and from which splits."""

@@ -156,7 +156,7 @@ class Job:
                 self.history.checkpoints,
             )
             if incarnation.start is not None:
-                reading.restore(incarnation.start.metadata.positions)
+                reading.restore(incarnation.start.metadata)
             self._deploy(incarnation, checkpointer, savepoints)
             self.status = JobStatus.RUNNING
             self._run_epochs(reading, checkpointer, savepoints)
@@ -276,6 +276,8 @@ class Job:
                     ended=planned.ended,
                     splits=planned.splits,
                     held_back=planned.held_back,
+                    last=final or ending is not None,
+                    over=planned.over,
                 )
             )
             self.metrics = merge([report["metrics"] for report in result.reports])

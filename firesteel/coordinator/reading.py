@@ -8,6 +8,7 @@ from typing import Any
 
 from firesteel.connectors.base import EnumeratorContext, Json, SplitEnumerator
 from firesteel.coordinator.alignment import WatermarkAlignment
+from firesteel.coordinator.metadata import CheckpointMetadata
 from firesteel.coordinator.sizing import EpochSizer
 from firesteel.graph.nodes import Read
 from firesteel.graph.plan import JobPlan
@@ -25,6 +26,7 @@ class PlannedReading:
     final: bool  # no source will
     splits: Mapping[str, Sequence[Sequence[str]]]  # source uid -> subtask -> the splits it has, where sources name them
     held_back: Sequence[str]  # sources that are not read because they are ahead of others
+    over: bool  # the job had finished before it was started again, and there is nothing new to read
 
 
 class SourceReading:
@@ -40,6 +42,7 @@ class SourceReading:
         self._sources: dict[str, tuple[SplitEnumerator, EpochSizer]] = {}
         self._last: dict[str, int] = {}
         self._completed: Mapping[str, Json] | None = None
+        self._over = False
         self.epoch_s = 0.0  # how long epochs take at the moment
         for operator in plan.sources():
             assert isinstance(operator.operator, Read)
@@ -47,10 +50,12 @@ class SourceReading:
             enumerator = operator.operator.source.create_enumerator(context)
             self._sources[operator.uid] = (enumerator, EpochSizer(target / 1000, enumerator.first_units))
 
-    def restore(self, positions: Mapping[str, Json]) -> None:
+    def restore(self, start: CheckpointMetadata) -> None:
+        """Go on from where the sources were at this checkpoint."""
+        self._over = start.final
         for uid, (enumerator, _) in self._sources.items():
-            if uid in positions:
-                enumerator.restore(positions[uid])
+            if uid in start.positions:
+                enumerator.restore(start.positions[uid])
 
     def checkpoint_completed(self, positions: Mapping[str, Json]) -> None:
         """Any thread may say so; the enumerators hear of it on their own."""
@@ -85,7 +90,8 @@ class SourceReading:
                 caught_up.append(uid)
         ended = [uid for uid, (enumerator, _) in self._sources.items() if enumerator.finished()]
         units, final = sum(self._last.values()), len(ended) == len(self._sources)
-        return PlannedReading(ranges, units, caught_up, ended, final, splits, held_back)
+        self._over = self._over and final and not units
+        return PlannedReading(ranges, units, caught_up, ended, final, splits, held_back, self._over)
 
     def stop(self, *, drain: bool) -> PlannedReading:
         """An epoch that reads nothing, because the job is to end with it.
@@ -94,7 +100,7 @@ class SourceReading:
         """
         self._last = dict.fromkeys(self._sources, 0)
         ended = [uid for uid, (enumerator, _) in self._sources.items() if drain or enumerator.finished()]
-        return PlannedReading({}, 0, [], ended, drain, {}, [])
+        return PlannedReading({}, 0, [], ended, drain, {}, [], self._over)
 
     def observe(self, seconds: float, reports: Iterable[dict[str, Any]]) -> None:
         """The planned epoch took so long, and this is what the slots say about it."""

@@ -17,6 +17,7 @@ from firesteel.errors import SlotLostError
 from firesteel.runtime.wire import BATCH, FAILED, ROW, FrameReader, FrameWriter, authenticate
 
 ADDRESS = struct.Struct(">q")
+Extra = list[dict[str, Any]] | None
 
 _MALLOC = {
     "MALLOC_MMAP_THRESHOLD_": str(64 << 20),
@@ -65,17 +66,22 @@ class PumpLevel:
     """Task of one level of an epoch: this partition's rows go into the slot, what it makes comes out.
 
     Rows of other levels are passed on unread. Their address stays, so they keep their order and their target.
+
+    :param hello: what it comes for: incarnation, epoch and level. What to do there the slot knows from the driver.
+    :param extra: what each slot is told beside that.
     """
 
-    def __init__(self, level: int, last: bool, orders: list[dict[str, Any]], slots: list[str], key: bytes) -> None:
-        self._level, self._last = level, last
-        self._orders, self._slots, self._key = orders, slots, key
+    def __init__(self, hello: dict[str, Any], last: bool, slots: list[str], key: bytes, extra: Extra = None) -> None:
+        self._level, self._last = hello["level"], last
+        self._hello, self._slots, self._key = hello, slots, key
+        self._extra = extra
 
     def __call__(self, index: int, rows: Iterable[bytes]) -> Iterator[bytes]:
         with _connect(self._slots[index], index) as connection:
             authenticate(connection, self._key, server=False)
             writer, reader = FrameWriter(connection), FrameReader(connection)
-            writer.batch(0, json.dumps(self._orders[index]).encode())
+            extra = self._extra[index] if self._extra is not None else {}
+            writer.batch(0, json.dumps({**self._hello, "extra": extra}).encode())
             passed: list[bytes] = []
             feeder = None
             if self._level == 0:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -167,9 +168,13 @@ def _free_ui_port() -> int:
 class EmbeddedSpark:
     """A JVM with a SparkContext that firesteel started, and the directory that holds all its files."""
 
-    def __init__(self, master: str, settings: Mapping[str, str]) -> None:
+    def __init__(self, master: str, settings: Mapping[str, str], partitions: int | None = None) -> None:
+        """
+        :param partitions: how many Spark makes where nobody says; None: one for each task that it can run at a time.
+        """
         self.master = master
         self.settings = dict(settings)
+        self._partitions = partitions
         self.users = 0
         self.owner = os.getpid()
         self.scratch = ScratchDir.create()
@@ -190,6 +195,8 @@ class EmbeddedSpark:
         if self.master.startswith("local"):
             environment["SPARK_LOCAL_IP"] = "127.0.0.1"  # the UI listens where this says, else everywhere
         settings = _embedded_settings(self.master, self.settings, self.scratch)
+        if self._partitions is not None:
+            settings.setdefault("spark.default.parallelism", str(self._partitions))
         with _environment(environment):
             try:
                 self.sc = spark_private.start_context(settings, self.log)
@@ -212,7 +219,7 @@ class EmbeddedSpark:
         if master is not None:
             return self.master == master
         cores = re.fullmatch(r"local\[(\d+)\]", self.master)
-        return cores is not None and (self.users > 0 or int(cores[1]) >= parallelism)
+        return cores is not None and (self.users > 0 or int(cores[1]) >= cores_for(parallelism))
 
     def stop(self) -> None:
         """End the JVM and leave nothing behind; also after it has died."""
@@ -269,6 +276,15 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
 # -- what the rest of the engine uses ------------------------------------------------------------------------
 
 
+def cores_for(parallelism: int) -> int:
+    """How many tasks an embedded Spark runs at a time: those of two epochs' jobs side by side, and as many of others. What
+    they wait for are slots, so they take no core of the machine."""
+    return 3 * max(parallelism, 1)
+
+
+_reserved: weakref.WeakKeyDictionary[SparkContext, int] = weakref.WeakKeyDictionary()
+
+
 class SparkHandle:
     """A job's hold on a Spark session. `release` it when the job is done; `acquire` another if it is dead."""
 
@@ -278,6 +294,7 @@ class SparkHandle:
         self.owned = embedded is not None
         self._embedded = embedded
         self._released = False
+        self._reserved = 0
 
     @property
     def log(self) -> Path | None:
@@ -293,9 +310,25 @@ class SparkHandle:
         """Whether the JVM lives and the context was not stopped. Answers at once, also when the JVM hangs."""
         return spark_private.is_alive(self.sc)
 
+    def reserve(self, tasks: int) -> bool:
+        """Whether there is a core for each of so many tasks for as long as the job holds the session, and one for others.
+
+        Tasks that wait for one another need that: if some had no core, those that have one would wait for ever.
+        """
+        with _lock:
+            taken = _reserved.get(self.sc, 0)
+            if taken + tasks >= spark_private.local_cores(self.sc):
+                return False
+            _reserved[self.sc] = taken + tasks
+            self._reserved += tasks
+            return True
+
     def release(self) -> None:
         """Let go. An embedded session stays up for the next job and ends with the process."""
         with _lock:
+            if self._reserved:
+                _reserved[self.sc] -= self._reserved
+                self._reserved = 0
             if not self._released and self._embedded is not None:
                 self._embedded.users -= 1
             self._released = True
@@ -334,7 +367,8 @@ def acquire(parallelism: int, settings: Mapping[str, str], master: str | None = 
                 )
             stop_embedded()
         if _embedded is None:
-            _embedded = EmbeddedSpark(master or f"local[{max(parallelism, 1)}]", settings)
+            tasks = f"local[{cores_for(parallelism)}]"
+            _embedded = EmbeddedSpark(master or tasks, settings, None if master else max(parallelism, 1))
         _embedded.users += 1
         return SparkHandle(_embedded.spark, _embedded)
 

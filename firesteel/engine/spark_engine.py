@@ -10,6 +10,7 @@ import secrets
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import asdict
 from typing import Any
 
@@ -52,6 +53,9 @@ class SparkEngine:
         self._addresses: list[str] = []
         self._incarnation = 0
         self._transforms: FrameTransforms | None = None
+        self._side_by_side = False  # whether Spark has room for two jobs at a time
+        self._started: set[Future[list[bytes]]] = set()
+        self._ahead: Future[list[bytes]] | None = None  # the next epoch's first job
         self._cancelled = threading.Event()
         self._stage_names = [" + ".join(op.name for op in plan.level(i)) for i in range(plan.levels)]
         self._ensure_spark()
@@ -60,7 +64,7 @@ class SparkEngine:
         """Run this plan in the place of the first one: the same operators, with prepared sources and sinks."""
         self._plan, self._program = plan, pack_plan(plan)
         if any(isinstance(operator.operator, FromFrame) for operator in plan.operators):
-            self._transforms = FrameTransforms(plan, self.frames())
+            self._transforms, self._side_by_side = FrameTransforms(plan, self.frames()), False
 
     def frames(self) -> JobFrames:
         """What the job's sources and sinks may ask of its Spark."""
@@ -113,19 +117,13 @@ class SparkEngine:
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
         chain = self._ensure_spark()
-        levels = self._plan.levels
-        description = f"{self._settings.name}, epoch {order.epoch}"
-        if order.checkpoint is not None:
-            description += f", checkpoint {order.checkpoint}"
         crash_point("before-epoch")
+        for slot in range(self._plan.slots):
+            self.tell(slot, {"type": "epoch", "order": self._order_of(order, slot)})
         if self._transforms is not None:
-            rows = self._run_segments(chain, self._transforms, order, description)
+            rows = self._run_segments(chain, self._transforms, order, self._describe(order.epoch))
         else:
-            pumps = [
-                PumpLevel(level, level == levels - 1, self._orders(order, level), self._addresses, self._key)
-                for level in range(levels)
-            ]
-            rows = self._run(lambda: chain.run(pumps, self._stage_names, description))
+            rows = self._run(lambda: self._run_job(chain, order))
         reports, collected = [], []
         for row in rows:
             level, edge, _ = ROW.unpack_from(row)
@@ -137,6 +135,34 @@ class SparkEngine:
         if sorted(report["slot"] for report in reports) != list(range(self._plan.slots)):
             raise SlotLostError(f"epoch {order.epoch} ended without a report of every slot")
         return EpochResult(reports, collected)
+
+    def _run_job(self, chain: LevelChain, order: EpochOrder) -> list[bytes]:
+        """The epoch's Spark job, and the next one's ahead of its time: its first tasks come to their slots and wait there."""
+        if not self._side_by_side:
+            return chain.run(self._pumps(order.epoch), self._stage_names, self._describe(order.epoch))
+        job, self._ahead = self._ahead, None
+        if job is None or job.done():  # nobody has ordered it, so it can only have failed
+            job = self._start(chain, order.epoch)
+        if not order.last:
+            self._ahead = self._start(chain, order.epoch + 1)
+        return job.result()
+
+    def _start(self, chain: LevelChain, epoch: int) -> Future[list[bytes]]:
+        job = chain.start(self._pumps(epoch), self._stage_names, self._describe(epoch))
+        self._started.add(job)
+        job.add_done_callback(self._started.discard)
+        return job
+
+    def _pumps(self, epoch: int) -> list[PumpLevel]:
+        last = self._plan.levels - 1
+        hellos = (self._hello(epoch, level) for level in range(last + 1))
+        return [PumpLevel(hello, hello["level"] == last, self._addresses, self._key) for hello in hellos]
+
+    def _hello(self, epoch: int, level: int) -> dict[str, Any]:
+        return {"incarnation": self._incarnation, "epoch": epoch, "level": level}
+
+    def _describe(self, epoch: int) -> str:
+        return f"{self._settings.name}, epoch {epoch}"
 
     def _run_segments(
         self, chain: LevelChain, transforms: FrameTransforms, order: EpochOrder, description: str
@@ -169,21 +195,20 @@ class SparkEngine:
     ) -> list[bytes]:
         pumps: list[Any] = []
         for level in levels:
-            orders = [{**order, "frames": directory} for order in self._orders(order, level)]
+            extra: list[dict[str, Any]] = [{"frames": directory} for _ in range(self._plan.slots)]
             if level and level == levels.start:
-                orders = [{**order, "ranges": mine} for order, mine in zip(orders, ranges, strict=True)]
+                extra = [{**each, "ranges": mine} for each, mine in zip(extra, ranges, strict=True)]
             kind = PumpLastBeforeCut if level == levels[-1] < self._plan.levels - 1 else PumpLevel
-            pumps.append(kind(level, level == self._plan.levels - 1, orders, self._addresses, self._key))
+            last = level == self._plan.levels - 1
+            pumps.append(kind(self._hello(order.epoch, level), last, self._addresses, self._key, extra))
         if handed is not None:
             pumps[0] = FromDriver(pumps[0])
         names = self._stage_names[levels.start : levels.stop]
         return self._run(lambda: chain.run(pumps, names, description, levels.start, handed))
 
-    def _orders(self, order: EpochOrder, level: int) -> list[dict[str, Any]]:
-        common = {
-            "incarnation": self._incarnation,
+    def _order_of(self, order: EpochOrder, slot: int) -> dict[str, Any]:
+        return {
             "epoch": order.epoch,
-            "level": level,
             "checkpoint": order.checkpoint,
             "snapshot": order.snapshot,
             "whole": order.whole,
@@ -191,10 +216,9 @@ class SparkEngine:
             "caught_up": list(order.caught_up),
             "ended": list(order.ended),
             "held_back": list(order.held_back),
+            "over": order.over,
+            **order.reading_of(slot),
         }
-        if level:
-            return [common] * self._plan.slots
-        return [{**common, **order.reading_of(slot)} for slot in range(self._plan.slots)]
 
     def _run(self, action: Callable[[], list[bytes]]) -> list[bytes]:
         """Run a Spark job; if it fails, say why in the words of the slot that failed and not in Spark's."""
@@ -227,7 +251,9 @@ class SparkEngine:
                 handle.release()
                 raise
             self._handle = handle
-            self._chain = LevelChain(self._handle.sc, self._plan.slots, self._group)
+            self._chain = LevelChain(handle.sc, self._plan.slots, self._group)
+            # two jobs at a time: a task of one may wait for those of the other, so all of them need a core
+            self._side_by_side = self._transforms is None and handle.reserve(2 * self._plan.slots)
         if self._control is None:
             self._control = ControlServer("127.0.0.1", self._key, self._settings.heartbeat_timeout_ms / 1000)
         assert self._chain is not None
@@ -250,11 +276,18 @@ class SparkEngine:
 
     def undeploy(self) -> None:
         self._addresses = []
+        if self._started:
+            self._cancel_jobs()
         if self._control is not None:
             self._control.stop_slots(_STOP_S)
+        self._ahead = None
+        wait(set(self._started), _STOP_S)
 
     def cancel(self) -> None:
         self._cancelled.set()
+        self._cancel_jobs()
+
+    def _cancel_jobs(self) -> None:
         if self._chain is not None and self._handle is not None and self._handle.alive():
             with contextlib.suppress(Exception):  # the JVM may be on its way out, which ends the job as well
                 self._chain.cancel()
@@ -263,6 +296,8 @@ class SparkEngine:
         self.undeploy()
         if self._control is not None:
             self._control.close()
+        if self._chain is not None:
+            self._chain.close()
         if self._handle is not None:
             self._handle.release()
         if self._own_scratch is not None:

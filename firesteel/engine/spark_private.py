@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import queue
+import re
 import signal
 import socket
 import subprocess
@@ -16,6 +18,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +32,7 @@ from pyspark.sql import DataFrame, SparkSession, SQLContext
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.types import StructType
 from pyspark.sql.udf import UserDefinedFunction
-from pyspark.traceback_utils import SCCallSiteSync
-from pyspark.util import PythonEvalType
+from pyspark.util import PythonEvalType, _load_from_socket
 
 GATEWAY_PORT = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit: the JVM is there already, and is this process's parent."""
@@ -108,6 +110,16 @@ def start_context(settings: Mapping[str, str], log: Path) -> SparkContext:
 def attach_to_submitted_jvm() -> None:
     """Connect to the JVM that spark-submit has started, so that SparkConf shows what was submitted."""
     SparkContext._ensure_initialized()
+
+
+def local_cores(sc: SparkContext) -> int:
+    """How many tasks a local session runs at a time. 1 where jobs of several threads would not be told apart."""
+    if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "false":
+        return 1
+    found = re.fullmatch(r"local\[(\d+|\*)[^\]]*\]", str(sc.master))
+    if found is None or sc._jvm is None:
+        return 1
+    return int(sc._jvm.Runtime.getRuntime().availableProcessors()) if found[1] == "*" else int(found[1])
 
 
 def jvm_process(sc: SparkContext) -> subprocess.Popen[bytes] | None:
@@ -264,6 +276,36 @@ def quieten_py4j() -> None:
 # -- the exchange --------------------------------------------------------------------------------------------
 
 
+Level = Callable[[int, Any], Iterator[bytes]]
+
+
+class _Threads:
+    """Threads that stay for the next job, because each has a connection to the JVM and a thread there.
+
+    A thread pool of the library would keep a program from ending that does not wait for its jobs.
+    """
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._free = threading.Semaphore(0)
+        self._count = 0
+
+    def do(self, work: Callable[[], None]) -> None:
+        if not self._free.acquire(blocking=False):
+            self._count += 1
+            threading.Thread(target=self._loop, name=f"spark-job-{self._count}", daemon=True).start()
+        self._work.put(work)
+
+    def _loop(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+            self._free.release()
+
+    def close(self) -> None:
+        for _ in range(self._count):
+            self._work.put(None)
+
+
 class LevelChain:
     """Runs levels as one Spark job: level 0, shuffle, level 1, shuffle, ... and the last one's rows collected.
 
@@ -277,10 +319,11 @@ class LevelChain:
         self._jvm: Any = sc._jvm
         self._partitioner = self._jvm.PythonPartitioner(partitions, 0)
         self._base = sc.parallelize(range(partitions), partitions)
+        self._threads = _Threads()
 
     def run(
         self,
-        levels: Sequence[Callable[[int, Any], Iterator[bytes]]],
+        levels: Sequence[Level],
         names: Sequence[str],
         description: str,
         first: int = 0,
@@ -302,12 +345,28 @@ class LevelChain:
             rdd = rdd.mapPartitionsWithIndex(level)
             rdd._bypass_serializer = True  # rows are bytes already
             rdd._jrdd  # noqa: B018  makes the JVM's RDD now, under this level's name
-        SCCallSiteSync._spark_stack_depth += 1  # else collect() renames the last stage to "collect at ..."
-        try:
-            rows: list[bytes] = rdd.collect()
-        finally:
-            SCCallSiteSync._spark_stack_depth -= 1
-        return rows
+        # what rdd.collect() does, which would also rename the last stage to "collect at ..."
+        served = self._jvm.PythonRDD.collectAndServe(rdd._jrdd.rdd())
+        rows: Any = _load_from_socket(served, rdd._jrdd_deserializer)  # before PySpark 4.3 no context manager
+        with rows if hasattr(rows, "__enter__") else contextlib.nullcontext(rows) as found:
+            return list(found)
+
+    def start(self, levels: Sequence[Level], names: Sequence[str], description: str) -> Future[list[bytes]]:
+        """The same on a thread of its own, so that several can run at the same time."""
+        job: Future[list[bytes]] = Future()
+
+        def run() -> None:
+            try:
+                job.set_result(self.run(levels, names, description))
+            except BaseException as error:  # noqa: BLE001  for whoever waits
+                job.set_exception(error)
+
+        self._threads.do(run)
+        return job
+
+    def close(self) -> None:
+        """Let threads end that have nothing to do."""
+        self._threads.close()
 
     def cancel(self) -> None:
         """Cancel what runs. Any thread may call this."""

@@ -13,6 +13,7 @@ import contextlib
 import gc
 import json
 import os
+import queue
 import shutil
 import signal
 import socket
@@ -21,9 +22,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from firesteel.common.crashpoints import crash_point
+from firesteel.errors import SlotLostError
 from firesteel.graph.settings import RocksDBSettings
 from firesteel.graph.shipping import install_main_classes, unpack_plan
 from firesteel.runtime.failures import describe
@@ -37,6 +39,30 @@ _HEARTBEAT_S = 1.0
 _GRACE_S = 5.0
 _COLLECT_S = 20.0
 
+Step = tuple[int, int]
+"""Epoch and level."""
+
+
+class Pump(NamedTuple):
+    """A Spark worker's task that has come with the input of a step, for its output."""
+
+    connection: socket.socket
+    payloads: Iterator[bytes]
+    writer: FrameWriter
+    extra: dict[str, Any]  # what it knows of the step that was not known when the epoch was ordered
+
+    def alive(self) -> bool:
+        """Whether its process is still there, as it may have waited for long. Closes the connection if it is not."""
+        try:
+            if self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+                return True
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        self.connection.close()
+        return False
+
 
 class Slot:
     """The process around a SlotTask: a listener for pumps and a control connection to the driver."""
@@ -45,6 +71,9 @@ class Slot:
         self._slot, self._incarnation = boot["slot"], boot["incarnation"]
         self._key = bytes.fromhex(boot["key"])
         self._stopping = False
+        self._failure: dict[str, Any] | None = None  # why the epoch failed, and with it this incarnation
+        self._orders: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()  # epochs; None: stop
+        self._pumps: dict[Step, Pump] = {}  # those that wait for their turn
         self._task: SlotTask | None = None
         self._last_collect = time.monotonic()
         self._home = home
@@ -57,7 +86,7 @@ class Slot:
         self._listener = socket.socket(socket.AF_UNIX)
         self.address = os.path.join(self._home, "s")
         self._listener.bind(self.address)
-        self._listener.listen(4)
+        self._listener.listen(16)
         self.tell({"type": "hello", "slot": self._slot, "incarnation": self._incarnation, "pid": os.getpid()})
         place = SlotPlace(
             job_id=boot["job_id"],
@@ -76,7 +105,9 @@ class Slot:
             on_restored=lambda size: self.tell({"type": "restored", "bytes": size}),
         )
         crash_point("slot-restore")
-        self._task = SlotTask(unpack_plan(program), place, self.tell)
+        plan = unpack_plan(program)
+        self._levels = plan.levels
+        self._task = SlotTask(plan, place, self.tell)
         gc.collect()
         gc.freeze()
         gc.disable()
@@ -95,36 +126,71 @@ class Slot:
             self._control.send(message)
 
     def serve(self) -> None:
-        """Run one level after the other until told to stop."""
-        while not self._stopping:
-            connection, _ = self._listener.accept()
-            with connection:
-                if not self._stopping:
-                    self._run(connection)
-            self._tidy()
+        """Run one epoch after the other until told to stop."""
+        while (order := self._orders.get()) is not None:
+            for level in range(self._levels):
+                pump = self._await_pump((order["epoch"], level))
+                if pump is None:
+                    break
+                with pump.connection:
+                    self._run(pump, LevelOrder(**{**order, "level": level, **pump.extra}))
+                self._tidy()
+        for pump in self._pumps.values():  # they have come for an epoch that will not be
+            with pump.connection, contextlib.suppress(OSError):
+                pump.writer.end()
         self.task.close()
 
-    def _run(self, connection: socket.socket) -> None:
+    def _await_pump(self, step: Step) -> Pump | None:
+        """The pump that has come for this step, or comes. Others may come early, and wait. None: the slot stops."""
+        while not self._stopping:
+            pump = self._pumps.pop(step, None)
+            if pump is not None and pump.alive():
+                return pump
+            connection, _ = self._listener.accept()
+            self._welcome(connection)
+        return None
+
+    def _welcome(self, connection: socket.socket) -> None:
         try:
             authenticate(connection, self._key, server=True)
             reader, writer = FrameReader(connection), FrameWriter(connection)
-            order = json.loads(reader.read()[2])
+            hello = json.loads(reader.read()[2])
+            payloads = _payloads(reader) if hello["level"] else iter([*_payloads(reader)])  # for level 0 there are none
         except (OSError, ValueError):
+            connection.close()
             return  # a stranger, or a pump that died while connecting; the driver learns of it from Spark
+        step = hello["epoch"], hello["level"]
         try:
-            if order.pop("incarnation") != self._incarnation:
-                raise ConnectionError(f"slot {self._slot} belongs to incarnation {self._incarnation}")
-            self.task.run_level(LevelOrder(**order), _payloads(reader), writer.batch)
+            if self._failure is not None:
+                raise SlotLostError(f"slot {self._slot} has failed and runs nothing any more")
+            if hello["incarnation"] != self._incarnation:
+                raise SlotLostError(f"slot {self._slot} belongs to incarnation {self._incarnation}")
+            self.task.expect(*step)
+        except SlotLostError as error:
+            self._fail(error, writer)
+            connection.close()
+            return
+        if step in self._pumps:
+            self._pumps[step].connection.close()  # its task failed while it waited, and another one was started
+        self._pumps[step] = Pump(connection, payloads, writer, hello["extra"])
+
+    def _run(self, pump: Pump, order: LevelOrder) -> None:
+        try:
+            self.task.run_level(order, pump.payloads, pump.writer.batch)
             sys.stdout.flush()
             sys.stderr.flush()
-            writer.end()
+            pump.writer.end()
         except Exception as error:  # noqa: BLE001  every failure ends the epoch, and the driver has to know why
-            failure = describe(error)
-            sys.stdout.flush()
-            sys.stderr.flush()
-            self.tell({"type": "failed", "slot": self._slot, "failure": failure})  # before the pump can make Spark fail
-            with contextlib.suppress(OSError):
-                writer.failed(failure)
+            self._fail(error, pump.writer)
+
+    def _fail(self, error: Exception, writer: FrameWriter) -> None:
+        failure = describe(error)
+        self._failure = self._failure or failure
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.tell({"type": "failed", "slot": self._slot, "failure": failure})  # before the pump can make Spark fail
+        with contextlib.suppress(OSError):
+            writer.failed(failure)
 
     def _tidy(self) -> None:
         """Between levels: collect cycles now and then, and keep what survived out of the next collection."""
@@ -135,13 +201,17 @@ class Slot:
 
     def _listen_to_driver(self) -> None:
         while (message := self._control.receive()) is not None:
-            if message["type"] == "stop":
+            if message["type"] == "epoch":
+                self._orders.put(message["order"])
+            elif message["type"] == "stop":
                 self._stopping = True
+                self._orders.put(None)
                 with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as poke:
                     poke.connect(self.address)
                 threading.Event().wait(_GRACE_S)  # a function may be stuck; the process exits sooner if it is not
                 self._end(1)
-            self.task.order(message)
+            else:
+                self.task.order(message)
         self._end(1)  # the driver is gone, and with it the job
 
     def _beat(self) -> None:

@@ -47,6 +47,7 @@ class LevelOrder:
     caught_up: Sequence[str] = ()  # sources that have nothing more to give for now
     ended: Sequence[str] = ()  # sources that never will have
     held_back: Sequence[str] = ()  # sources that are not read because they are ahead of others
+    over: bool = False  # the input had ended before this start, and nothing is new: the clock fires no timers
     splits: dict[str, list[str]] = field(default_factory=dict)  # source uid -> the splits this slot has afterwards
     frames: str | None = None  # where files of this epoch's DataFrames go
 
@@ -57,7 +58,7 @@ class SlotTask:
     def __init__(self, plan: JobPlan, place: SlotPlace, tell: Tell, assemble: type[Assembly] = Assembly) -> None:
         self._plan = plan
         self._place = place
-        self._position = (0, plan.levels - 1)  # the epoch and level this slot ran last
+        self._due = (1, 0)  # the epoch and level this slot runs next
         self._nonce = uuid.uuid4().hex
         self._send_row: SendRow = _nowhere
         self._sequence = 0
@@ -87,7 +88,7 @@ class SlotTask:
         parts = self.assembly
         if parts.frames:
             self._begin_frames(order)
-        timers = [each for level, each in parts.timers if level == order.level]
+        timers = [each for level, each in parts.timers if level == order.level and not order.over]
         for each in timers:
             each.on_clock(self._place.now())
         if order.level == 0:
@@ -128,16 +129,23 @@ class SlotTask:
                 row = json.dumps({"operator": frame.operator.id, "file": file}).encode()
                 self._send(self._place.slot, ROW.pack(DRIVER, FRAME, self._place.slot) + row)
 
-    def _advance(self, order: LevelOrder) -> None:
-        """A slot runs every level of every epoch once, in order. Anything else means lost or repeated records."""
-        epoch, level = self._position
-        due = (epoch, level + 1) if level + 1 < self._plan.levels else (epoch + 1, 0)
-        if (order.epoch, order.level) != due:
+    def expect(self, epoch: int, level: int) -> None:
+        """Somebody has come for that level: right if it is the next one, or the first one of an epoch that is still to come.
+
+        :raises SlotLostError: a slot runs every level of every epoch once, in order. Anything else means lost or repeated
+            records.
+        """
+        if (epoch, level) != self._due and (level or epoch <= self._due[0]):
             raise SlotLostError(
-                f"slot {self._place.slot} was asked for epoch {order.epoch} level {order.level}, but {due[0]} level {due[1]} "
+                f"slot {self._place.slot} was asked for epoch {epoch} level {level}, but {self._due[0]} level {self._due[1]} "
                 f"is due: a task was run twice or left out"
             )
-        self._position = due
+
+    def _advance(self, order: LevelOrder) -> None:
+        epoch, level = self._due
+        self.expect(order.epoch, order.level)
+        assert order.epoch == epoch, "the driver orders one epoch after the other"
+        self._due = (epoch, level + 1) if level + 1 < self._plan.levels else (epoch + 1, 0)
 
     def _read(self, order: LevelOrder) -> None:
         for reading in self.assembly.readings:

@@ -110,6 +110,7 @@ class LocalEngine:
                 caught_up=order.caught_up,
                 ended=order.ended,
                 held_back=order.held_back,
+                over=order.over,
                 **(order.reading_of(slot) if level == 0 else {}),
             )
             task.run_level(ordered, mine, lambda address, payload: out.append((address, payload)))

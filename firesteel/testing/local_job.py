@@ -71,7 +71,7 @@ class LocalJob:
                 done = start.metadata
                 self._committers.commit(done.checkpoint, done.committables, self._never, incarnation.check)
                 confirm(start)
-            self._reading.restore(start.metadata.positions)
+            self._reading.restore(start.metadata)
         self._committers.sweep()
         self._deploy(incarnation)
 
@@ -113,6 +113,7 @@ class LocalJob:
             ended=planned.ended,
             splits=planned.splits,
             held_back=planned.held_back,
+            over=planned.over,
         )
         result: EpochResult = self._engine.run_epoch(order)
         self.metrics = [report["metrics"] for report in result.reports]

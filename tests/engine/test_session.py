@@ -174,7 +174,7 @@ def test_an_embedded_session_is_quiet_tidy_and_interruptible_and_ends_with_a_fai
     assert facts["total"] == facts["after Ctrl-C"] == facts["alive after fork"] == 17
     assert (facts["owned"], facts["alive"]) == (True, True)
     conf = facts["conf"]
-    assert conf["spark.master"] == "local[2]"
+    assert conf["spark.master"] == "local[6]"
     assert conf["spark.ui.retainedJobs"] == "7"  # the user's wins
     assert conf["spark.speculation"] == "false"
     assert conf["spark.sql.warehouse.dir"].startswith(f"{sandbox.tmp}/firesteel-")

@@ -25,7 +25,7 @@ class FakeSpark:
 
     fits = session.EmbeddedSpark.fits
 
-    def __init__(self, master: str, settings: Mapping[str, str]) -> None:
+    def __init__(self, master: str, settings: Mapping[str, str], partitions: int | None = None) -> None:
         self.master, self.settings, self.users, self.owner = master, dict(settings), 0, os.getpid()
         self.spark, self.running = SimpleNamespace(sparkContext=self), True
         self.sc = self
@@ -48,7 +48,7 @@ def fake_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("fake_spark")
 def test_jobs_with_equal_settings_share_the_embedded_session_also_one_after_the_other() -> None:
     first = session.acquire(4, {"spark.x": "1"})
-    assert first.sc.master == "local[4]"
+    assert first.sc.master == "local[12]"
     assert session.acquire(8, {"spark.x": "1"}).sc is first.sc  # at the same time: the cores there are
     first.release()
     assert session.acquire(2, {"spark.x": "1"}).sc is first.sc
@@ -66,7 +66,7 @@ def test_other_settings_replace_the_embedded_session_only_when_nobody_uses_it() 
     second = session.acquire(2, {"spark.x": "1"})
     assert (first.alive(), second.alive()) == (False, True)
     second.release()
-    assert session.acquire(4, {"spark.x": "1"}).sc.master == "local[4]"  # more cores, now that nobody minds
+    assert session.acquire(4, {"spark.x": "1"}).sc.master == "local[12]"  # more cores, now that nobody minds
 
 
 @pytest.mark.usefixtures("fake_spark")

@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from firesteel.common import RestartStrategies
@@ -124,6 +124,7 @@ phases = st.lists(
 
 @settings(max_examples=15, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(seed=st.integers(0, 1000), phases=phases)
+@example(seed=53, phases=[([2] * len(OPERATORS), [("", False)] * EPOCHS)])  # has finished when it is started again
 def test_any_changes_of_parallelism_leave_no_trace_in_what_a_program_gives_out(seed: int, phases: list[Any]) -> None:
     check_phases(seed, phases, [False])
 

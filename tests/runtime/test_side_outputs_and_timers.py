@@ -24,6 +24,7 @@ from firesteel.datastream import (
 from firesteel.errors import FiresteelError, SideOutputError, StateError, TimerError, TypeMismatchError, UserCodeError
 from firesteel.graph.nodes import Collect
 from tests.support.local_engine import LocalRun
+from tests.support.scheduled import Scheduled
 
 MAX = (1 << 63) - 1
 
@@ -172,6 +173,29 @@ def test_processing_timers_fire_when_they_are_due_and_not_because_the_input_ends
     keys = env.from_collection(["a", "b"]).key_by(lambda v: v)
     out = collect(env, keys.process(Ticking()), tmp_path)
     assert sorted(out) == [("a", TimeDomain.PROCESSING_TIME), ("b", TimeDomain.PROCESSING_TIME)]
+
+
+class Late(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        ctx.timer_service().register_processing_time_timer(ctx.timer_service().current_processing_time() + 10)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        yield ctx.get_current_key(), timestamp
+
+
+def test_processing_timers_of_a_finished_job_fire_with_new_input_and_not_because_it_is_started_again(
+    tmp_path: Path,
+) -> None:
+    def fired(now: int, *epochs: list[str]) -> list[Any]:
+        env = environment().enable_checkpointing(50)
+        keys = env.from_source(Scheduled(*epochs), source_name="keys").uid("keys").key_by(lambda v: v)
+        keys.process(Late()).uid("late")._end(Collect(), "Collect")
+        return LocalRun(env, str(tmp_path), now=lambda: now).run().collected()
+
+    assert fired(0, ["a"]) == []
+    assert fired(100, ["a"]) == []  # as if its driver had died right after the last checkpoint, and nobody had noticed
+    assert fired(200, ["a"]) == []  # nor does it matter how often
+    assert fired(300, ["a"], ["b"]) == [("a", 10)]  # it goes on, with all it had
 
 
 class UnkeyedTimer(ProcessFunction):

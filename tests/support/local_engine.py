@@ -13,6 +13,7 @@ from firesteel.coordinator.lineage import JobDirectory
 from firesteel.coordinator.progress import Progress
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.runtime.failures import describe, rebuild
+from firesteel.runtime.keyed_state import wall_clock
 from firesteel.testing.engine import LocalEngine
 
 __all__ = ["DescribingEngine", "LocalEngine", "LocalRun"]
@@ -38,13 +39,18 @@ class LocalRun:
     """A program run in this process."""
 
     def __init__(
-        self, env: StreamExecutionEnvironment, directory: str | Storage, name: str = "job", fail_at: Sequence[int] = ()
+        self,
+        env: StreamExecutionEnvironment,
+        directory: str | Storage,
+        name: str = "job",
+        fail_at: Sequence[int] = (),
+        now: Callable[[], int] = wall_clock,
     ) -> None:
         plan = env.plan()
         settings = env.settings(name)
         self.output: list[str] = []
         self.results = CollectedResults()
-        self.engine = DescribingEngine(plan, fail_at)
+        self.engine = DescribingEngine(plan, fail_at, now)
         self.progress = Progress(plan, name, shown=False)
         self.job = Job(
             plan,
