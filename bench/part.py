@@ -22,7 +22,7 @@ class Size:
     warm_up: int = 50_000  # records of transformWithState's first batch, which is not counted
     per_record: int = 250_000
     per_key: int = 1_000_000
-    states: int = 4_000_000  # records of each workload
+    states: int = 10_000_000  # records of each workload and of windows: a run takes some 15 s, so its ends weigh little
     small: int = 1_000  # records of a small epoch
     epochs: int = 220
     first_epochs: int = 20  # not counted

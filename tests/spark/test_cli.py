@@ -56,13 +56,16 @@ def start(job: Path, *options: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def interrupt_after(process: subprocess.Popen[str], checkpoints: Path, number: int) -> tuple[int, list[str], str]:
-    """Let it print until there are so many checkpoints, and press Ctrl-C in its terminal."""
+def interrupt_after(
+    process: subprocess.Popen[str], checkpoints: Path, number: int, subtasks: int = 1
+) -> tuple[int, list[str], str]:
+    """Let it print until there are so many checkpoints and so many subtasks have, and press Ctrl-C in its terminal."""
     assert process.stdout is not None
     out, interrupted = [], False
     for line in process.stdout:
         out.append(line)
-        if not interrupted and len(list(checkpoints.glob("*/inc-*/chk-*"))) >= number:
+        printed = {line.split("> ")[0] for line in out}
+        if not interrupted and len(printed) >= subtasks and len(list(checkpoints.glob("*/inc-*/chk-*"))) >= number:
             os.killpg(process.pid, signal.SIGINT)
             interrupted = True
     _, err = process.communicate(timeout=60)
@@ -95,7 +98,7 @@ def test_a_program_is_started_from_a_checkpoint_with_another_parallelism(tmp_pat
     checkpoint = JobDirectory.open(str(tmp_path / "checkpoints"), "endless").completed(1)[4]
     read = checkpoint.metadata.positions["numbers"]["left"][0][0]
 
-    code, out, err = interrupt_after(start(job, "-p3", "-s", checkpoint.path), tmp_path / "checkpoints", 6)
+    code, out, err = interrupt_after(start(job, "-p3", "-s", checkpoint.path), tmp_path / "checkpoints", 6, subtasks=3)
     assert code == 130, err
     subtasks: dict[int, str] = {}
     counts = {key: len(range(key, read, keys)) // 100 * 100 for key in range(keys)}  # as printed last
