@@ -53,6 +53,6 @@ class Windows(Part):
             f"windows with about {PER_KEY} records of a key, a checkpoint every second; every sum compared with Arrow's. The "
             "keyed function has the same source and watermarks. Spark SQL aggregates in the JVM, where no Python touches a "
             "record; micro-batches of a quarter of the records, the first one dropped. applyInPandasWithState, Spark's way in "
-            f"Python, has the same batches of 1/{SLOWER} of the records and keys. bytewax has 1/{SLOWER} of the records, runs in "
-            "two processes and keeps nothing durable. These two run once."
+            f"Python, has the same batches of 1/{SLOWER} of the records and keys. bytewax has 1/{SLOWER} of the records, runs "
+            "in two processes and keeps nothing durable. These two run once."
         )
