@@ -156,7 +156,7 @@ class Slot:
             reader, writer = FrameReader(connection), FrameWriter(connection)
             hello = json.loads(reader.read()[2])
             payloads = _payloads(reader) if hello["level"] else iter([*_payloads(reader)])  # for level 0 there are none
-        except (OSError, ValueError):
+        except (OSError, ValueError, SlotLostError):
             connection.close()
             return  # a stranger, or a pump that died while connecting; the driver learns of it from Spark
         step = hello["epoch"], hello["level"]

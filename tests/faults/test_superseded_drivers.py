@@ -50,7 +50,7 @@ def test_drivers_that_wake_after_their_successor_has_finished_change_nothing(are
 
 def test_drivers_that_wake_from_their_recovery_do_not_harm_their_successor(arena: Arena) -> None:
     """The successor is killed afterwards: harm to its checkpoints would show when they are needed."""
-    arena.start_and_crash("after-rename:3")
+    arena.start_and_crash("after-rename:2")
     zombies = {point: _stopped_at(arena, point) for point in ("after-claim:1", "recovery-before-confirm:1")}
     before = arena.newest_incarnation()
     successor = arena.start(take_over=True, rate=100)  # it must not end before the zombies have
