@@ -16,14 +16,13 @@ import subprocess
 import sys
 import threading
 import warnings
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from firesteel.engine import spark_private
+from firesteel.engine import cores, spark_private
 from firesteel.engine.java import find_java
 from firesteel.engine.scratch import ScratchDir
 from firesteel.errors import ConfigurationError
@@ -169,9 +168,7 @@ class EmbeddedSpark:
     """A JVM with a SparkContext that firesteel started, and the directory that holds all its files."""
 
     def __init__(self, master: str, settings: Mapping[str, str], partitions: int | None = None) -> None:
-        """
-        :param partitions: how many Spark makes where nobody says; None: one for each task that it can run at a time.
-        """
+        """:param partitions: how many Spark makes where nobody says; None: as many as it runs tasks at a time."""
         self.master = master
         self.settings = dict(settings)
         self._partitions = partitions
@@ -218,8 +215,8 @@ class EmbeddedSpark:
             return False
         if master is not None:
             return self.master == master
-        cores = re.fullmatch(r"local\[(\d+)\]", self.master)
-        return cores is not None and (self.users > 0 or int(cores[1]) >= cores_for(parallelism))
+        tasks = re.fullmatch(r"local\[(\d+)\]", self.master)
+        return tasks is not None and (self.users > 0 or int(tasks[1]) >= cores.needed(parallelism))
 
     def stop(self) -> None:
         """End the JVM and leave nothing behind; also after it has died."""
@@ -276,15 +273,6 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
 # -- what the rest of the engine uses ------------------------------------------------------------------------
 
 
-def cores_for(parallelism: int) -> int:
-    """How many tasks an embedded Spark runs at a time: those of two epochs' jobs side by side, and as many of others. What
-    they wait for are slots, so they take no core of the machine."""
-    return 3 * max(parallelism, 1)
-
-
-_reserved: weakref.WeakKeyDictionary[SparkContext, int] = weakref.WeakKeyDictionary()
-
-
 class SparkHandle:
     """A job's hold on a Spark session. `release` it when the job is done; `acquire` another if it is dead."""
 
@@ -311,24 +299,17 @@ class SparkHandle:
         return spark_private.is_alive(self.sc)
 
     def reserve(self, tasks: int) -> bool:
-        """Whether there is a core for each of so many tasks for as long as the job holds the session, and one for others.
-
-        Tasks that wait for one another need that: if some had no core, those that have one would wait for ever.
-        """
+        """Whether there is a core of Spark's for each of so many tasks, for as long as the job holds the session."""
         with _lock:
-            taken = _reserved.get(self.sc, 0)
-            if taken + tasks >= spark_private.local_cores(self.sc):
-                return False
-            _reserved[self.sc] = taken + tasks
-            self._reserved += tasks
-            return True
+            reserved = cores.reserve(self.sc, tasks)
+            self._reserved += tasks if reserved else 0
+            return reserved
 
     def release(self) -> None:
         """Let go. An embedded session stays up for the next job and ends with the process."""
         with _lock:
-            if self._reserved:
-                _reserved[self.sc] -= self._reserved
-                self._reserved = 0
+            cores.give_back(self.sc, self._reserved)
+            self._reserved = 0
             if not self._released and self._embedded is not None:
                 self._embedded.users -= 1
             self._released = True
@@ -367,7 +348,7 @@ def acquire(parallelism: int, settings: Mapping[str, str], master: str | None = 
                 )
             stop_embedded()
         if _embedded is None:
-            tasks = f"local[{cores_for(parallelism)}]"
+            tasks = f"local[{cores.needed(parallelism)}]"
             _embedded = EmbeddedSpark(master or tasks, settings, None if master else max(parallelism, 1))
         _embedded.users += 1
         return SparkHandle(_embedded.spark, _embedded)

@@ -251,6 +251,8 @@ class SparkEngine:
                 handle.release()
                 raise
             self._handle = handle
+            if self._chain is not None:
+                self._chain.close()
             self._chain = LevelChain(handle.sc, self._plan.slots, self._group)
             # two jobs at a time: a task of one may wait for those of the other, so all of them need a core
             self._side_by_side = self._transforms is None and handle.reserve(2 * self._plan.slots)

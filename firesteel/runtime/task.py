@@ -136,16 +136,19 @@ class SlotTask:
             records.
         """
         if (epoch, level) != self._due and (level or epoch <= self._due[0]):
-            raise SlotLostError(
-                f"slot {self._place.slot} was asked for epoch {epoch} level {level}, but {self._due[0]} level {self._due[1]} "
-                f"is due: a task was run twice or left out"
-            )
+            raise self._disorder(epoch, level)
 
     def _advance(self, order: LevelOrder) -> None:
+        if (order.epoch, order.level) != self._due:
+            raise self._disorder(order.epoch, order.level)
         epoch, level = self._due
-        self.expect(order.epoch, order.level)
-        assert order.epoch == epoch, "the driver orders one epoch after the other"
         self._due = (epoch, level + 1) if level + 1 < self._plan.levels else (epoch + 1, 0)
+
+    def _disorder(self, epoch: int, level: int) -> SlotLostError:
+        return SlotLostError(
+            f"slot {self._place.slot} was asked for epoch {epoch} level {level}, but {self._due[0]} level {self._due[1]} "
+            f"is due: a task was run twice or left out"
+        )
 
     def _read(self, order: LevelOrder) -> None:
         for reading in self.assembly.readings:

@@ -21,8 +21,9 @@ from firesteel.datastream import (
 )
 from firesteel.datastream.connectors.file_system import FileSink
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
-from firesteel.errors import FiresteelError, InvalidKeyError, StateError, UserCodeError
+from firesteel.errors import FiresteelError, InvalidKeyError, SlotLostError, StateError, UserCodeError
 from firesteel.graph.nodes import Collect
+from firesteel.runtime.task import LevelOrder, SlotTask
 from tests.support.local_engine import LocalRun
 from tests.support.slicing import Sliced
 
@@ -128,6 +129,24 @@ def test_failures_at_any_epoch_change_nothing_in_collected_or_committed_output(
     files = list((root / "out").iterdir())
     assert not [file for file in files if file.name.startswith(".")]
     assert Counter(line for f in files for line in f.read_text().splitlines()) == Counter(map(str, expected))
+
+
+@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("times", [0, 2])
+def test_a_level_that_is_run_twice_or_left_out_fails_the_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: int, times: int
+) -> None:
+    run_level = SlotTask.run_level
+
+    def run(self: SlotTask, order: LevelOrder, *rest: Any) -> None:
+        for _ in range(times if order.level == level else 1):
+            run_level(self, order, *rest)
+
+    monkeypatch.setattr(SlotTask, "run_level", run)
+    env = environment().set_restart_strategy(RestartStrategies.no_restart())
+    numbers = env.from_source(Sliced(NumberSequenceSource(1, 100), 10))
+    with pytest.raises(SlotLostError, match="a task was run twice or left out"):
+        collect(env, numbers.key_by(lambda n: n).process(CountPerKey()), tmp_path)
 
 
 def test_a_finished_job_started_again_repeats_nothing(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
 
 import psutil
 from pyspark.sql import SparkSession
@@ -14,13 +13,7 @@ from pyspark.sql import SparkSession
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.engine import session
 from tests.spark.test_jobs import slots
-
-
-def await_that(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+from tests.support.running import wait_until
 
 
 def waiting_workers() -> list[psutil.Process]:
@@ -52,11 +45,11 @@ def test_a_job_whose_workers_die_while_they_wait_for_input_goes_on_as_if_nothing
             connection, _ = server.accept()
             connection.sendall(b"a\na\n")
             assert [next(results), next(results)] == [("a", 1), ("a", 2)]
-            await_that(lambda: running_tasks() == 2)
+            wait_until(lambda: running_tasks() == 2, "tasks to wait for the next epoch")
             assert len(waiting_workers()) == 2
             for worker in waiting_workers():
                 os.kill(worker.pid, signal.SIGKILL)
-            await_that(lambda: running_tasks() == 0)
+            wait_until(lambda: running_tasks() == 0, "tasks to end")
             time.sleep(0.5)  # until the driver has heard of it, which shows nowhere
             before = [slot.pid for slot in slots()]
             connection.sendall(b"a\n")
@@ -64,7 +57,7 @@ def test_a_job_whose_workers_die_while_they_wait_for_input_goes_on_as_if_nothing
             assert [slot.pid for slot in slots()] == before
             connection.close()
             assert list(results) == []
-    await_that(lambda: running_tasks() == 0)
+    wait_until(lambda: running_tasks() == 0, "tasks to end")
 
 
 def test_cores_are_reserved_for_tasks_that_wait_for_others_and_one_is_left(env: StreamExecutionEnvironment) -> None:
