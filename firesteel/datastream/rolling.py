@@ -31,13 +31,22 @@ class RollingField(ReduceFunction):
     def fold_of_tuples(self, length: int) -> Callable[[dict[Any, Any], Any, Any], int] | None:
         """A loop that reduces tuples of that length, and nothing else, into a dict: it is given the dict, keys and an iterator
         over as many tuples. It saves a call for each. None if tuples have no such field."""
+        fold: Callable[[dict[Any, Any], Any, Any], int] | None = self._loop(_FOLD, length)
+        return fold
+
+    def roll_of_tuples(self, length: int) -> Callable[..., list[Any]] | None:
+        """The same with all results on the way: it is given a key selector, a dict with what has changed, `get` of one with
+        what was there before, the mark of a value that is gone, and an iterator over tuples."""
+        roll: Callable[..., list[Any]] | None = self._loop(_ROLL, length)
+        return roll
+
+    def _loop(self, code: str, length: int) -> Any:
         members = _written_out(self._field, self._combine, length)
         if members is None:
             return None
         made: dict[str, Any] = {"combine": self._combine}
-        exec(_FOLD.format(members), made)
-        fold: Callable[[dict[Any, Any], Any, Any], int] = made["fold"]
-        return fold
+        exec(code.format(members), made)
+        return made["loop"]
 
 
 class _OfTuples(dict[int, Callable[[Any, Any], Any]]):
@@ -65,12 +74,30 @@ class _OfTuples(dict[int, Callable[[Any, Any], Any]]):
 
 
 _FOLD = """
-def fold(reduced, keys, values):
+def loop(reduced, keys, values):
     get = reduced.get
     for key, second in zip(keys, values, strict=True):
         first = get(key)
         reduced[key] = second if first is None else {}
     return len(keys)
+"""
+
+_ROLL = """
+def loop(key_of, changed, before, gone, values):
+    get, results = changed.get, []
+    append = results.append
+    for second in values:
+        key = key_of(second)
+        first = get(key)
+        if first is None:
+            first = before(key)
+        if first is None or first is gone:
+            changed[key] = second
+            append(second)
+        else:
+            changed[key] = result = {}
+            append(result)
+    return results
 """
 
 

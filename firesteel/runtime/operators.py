@@ -29,6 +29,7 @@ from firesteel.runtime.failures import on_record
 from firesteel.runtime.flow import Emitter, Push, Take, Times, Values
 from firesteel.runtime.keyed_state import KeyedState
 from firesteel.runtime.process import ProcessLoop
+from firesteel.runtime.rolling import rolls
 from firesteel.runtime.timers import Timers
 
 Call = Callable[[Any], Any]
@@ -64,7 +65,7 @@ def compile_operator(
             port = _filter(operator, call, emitter) if keyed is None else _keyed_filter(operator, call, keyed, emitter)
         case nodes.Reduce():
             assert keyed is not None
-            port = _reduce(operator, method_of(kind.function, ReduceFunction, "reduce"), keyed, emitter)
+            port = _reduce(operator, kind.function, keyed, emitter)
         case nodes.FlatMap():
             flat = method_of(kind.function, FlatMapFunction, "flat_map")
             port = ProcessLoop(operator, _ignoring_context(flat), 0, keyed, context, emitter).push
@@ -193,13 +194,16 @@ def _emit_kept(values: Values, times: Times, keep: list[Any], emitter: Emitter) 
         emitter.push(out, None if times is None else list(compress(times, keep)))
 
 
-def _reduce(operator: PlannedOperator, reduce: Callable[[Any, Any], Any], keyed: KeyedState, emitter: Emitter) -> Push:
-    step = keyed.store.value_table("/reduced").fold(keyed, resolve_selector(operator.key_selector()), reduce)
+def _reduce(operator: PlannedOperator, function: Any, keyed: KeyedState, emitter: Emitter) -> Push:
+    table, selector = keyed.store.value_table("/reduced"), resolve_selector(operator.key_selector())
+    step = table.fold(keyed, selector, method_of(function, ReduceFunction, "reduce"))
+    roll_of = rolls(function, table, selector)
 
     def push(values: Values, times: Times) -> None:
         rest = iter(values)
+        roll = roll_of(values)
         try:
-            out = list(map(step, rest))
+            out = list(map(step, rest)) if roll is None else roll(rest)
         except Exception as error:
             raise on_record(operator, _failed(values, rest), error) from error
         emitter.push(out, times)

@@ -89,6 +89,9 @@ class HashMapValueTable(ValueTable):
 
         return step
 
+    def insides(self) -> tuple[dict[Any, Any], dict[Any, Any], object]:
+        return self._fresh, self._base, _GONE
+
     def combine(self, keys: list[Any], values: Iterator[Any], begin: Begin | None, go_on: GoOn) -> int:
         fresh, fresh_get, base_get = self._fresh, self._fresh.get, self._base.get
         rest: Any = iter(keys)

@@ -109,6 +109,11 @@ class ValueTable(Table):
 
         return step
 
+    def insides(self) -> tuple[dict[Any, Any], dict[Any, Any], object] | None:
+        """What was written since the last barrier, what was there before it, and what marks a deleted value: for loops that do
+        what `fold` does for one function only. The dicts stay the same objects. None if the store has no such dicts."""
+        return None
+
     def combine(self, keys: list[Any], values: Iterator[Any], begin: Begin | None, go_on: GoOn) -> int:
         """Combine records into the values of their keys. Says how many: it stops before a record of None.
 

@@ -12,6 +12,7 @@ from firesteel.graph import nodes
 from firesteel.runtime.callables import method_of
 from firesteel.runtime.exchange import plain
 from firesteel.runtime.flow import Values
+from firesteel.runtime.rolling import TupleLength
 
 Fold = Callable[[dict[Any, Any], Values, Any], int]
 """Combines values, an iterator of them with their keys, into partial results; stops at a value of None and says where."""
@@ -80,21 +81,16 @@ class Rolling(Reducing):
     def __init__(self, combine: RollingField) -> None:
         super().__init__(combine.reduce, _same)
         self._combine = combine
-        self._lengths: set[int] = set()
-        self._short: Fold | None = None
+        self._lengths = TupleLength()
+        self._short: dict[int, Fold] = {}
 
     def of(self, values: Values) -> Fold:
-        if self._short is None and self._lengths:
-            return self._fold  # there was another kind of record, and is in partial results
-        if set(map(type, values)) == {tuple}:
-            self._lengths.update(map(len, values))
-            if len(self._lengths) == 1:
-                if self._short is None:
-                    self._short = self._combine.fold_of_tuples(*self._lengths) or self._fold
-                return self._short
-        self._lengths.add(-1)
-        self._short = None
-        return self._fold
+        length = self._lengths.of(values)
+        if length is None:
+            return self._fold
+        if length not in self._short:
+            self._short[length] = self._combine.fold_of_tuples(length) or self._fold
+        return self._short[length]
 
 
 def _same(value: Any) -> Any:
