@@ -27,6 +27,7 @@ from firesteel.runtime.interval_join import IntervalJoiner
 from firesteel.runtime.keyed_state import KeyedState
 from firesteel.runtime.operator_state import OperatorState
 from firesteel.runtime.operators import Operation, compile_operator
+from firesteel.runtime.own import OwnBatches
 from firesteel.runtime.participants import Participant, takes_part
 from firesteel.runtime.place import SlotPlace
 from firesteel.runtime.restoring import restore_state
@@ -88,6 +89,7 @@ class Assembly:
         self.writings: list[Writing] = []
         self.frames: list[Frame] = []  # of transform_dataframe
         self.exchanges: list[tuple[int, Exchange]] = []
+        self.own = OwnBatches()
         self.timestampers: list[tuple[int, Timestamper]] = []
         self.timers: list[tuple[int, Timers]] = []
         self.keyed: list[KeyedState] = []
@@ -325,7 +327,7 @@ class Assembly:
         groups, restored = self._key_groups(downstream), self._place.origin is not None
         waiting, slot = self._waiting.get(downstream.id), self._place.slot
         exchange = create_exchange(
-            edge, operator, downstream, slot, self._send, selector, partition, groups, restored, waiting
+            edge, operator, downstream, slot, self._send, self.own, selector, partition, groups, restored, waiting
         )
         self.exchanges.append((operator.level, exchange))
         return exchange

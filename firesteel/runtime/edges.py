@@ -17,6 +17,7 @@ from firesteel.runtime.exchange import (
     Send,
     ShuffleExchange,
 )
+from firesteel.runtime.own import OwnBatches
 from firesteel.runtime.windows.precombining import CombiningExchange
 from firesteel.runtime.windows.waiting import Waiting
 
@@ -27,6 +28,7 @@ def create_exchange(
     downstream: PlannedOperator,
     slot: int,
     send: Send,
+    own: OwnBatches,
     selector: Callable[[Any], Any] | None,
     partition: Callable[[Any, int], int] | None,
     groups: KeyGroups,
@@ -34,7 +36,7 @@ def create_exchange(
     waiting: Waiting | None = None,
 ) -> Exchange:
     """The sending end for an edge's partitioning, and for what is done with records behind it."""
-    place = (edge, upstream, downstream, slot, send)
+    place = (edge, upstream, downstream, slot, send, own)
     match edge.partitioning:
         case Partitioning.KEY:
             assert selector is not None

@@ -1,7 +1,7 @@
 """The sending end of an exchange: records are collected into batches for each target slot.
 
 Batches close at record counts, never at times, so the same input makes the same batches. A batch without timestamps or
-watermarks is a pickled list. One with them is a pickled `TimedBatch`: watermarks are noted with the number of records
+watermarks is a list. One with them is a tuple: watermarks are noted with the number of records
 before them, so the receiver takes them in exactly the order in which they were written. So are partial results of windows
 (`windows/precombining.py`), which stand for records.
 """
@@ -18,21 +18,15 @@ from firesteel.errors import GraphError, InvalidKeyError, SerializationError
 from firesteel.graph.keys import KeyGroups, subtask_of
 from firesteel.graph.plan import PlannedEdge, PlannedOperator
 from firesteel.runtime.failures import OperatorFailure, on_record
-from firesteel.runtime.flow import MIN_WATERMARK, Channel, Partials, Times, Values
+from firesteel.runtime.flow import MIN_WATERMARK, Batch, Channel, Note, Times, Values
+from firesteel.runtime.own import UNCHANGEABLE, OwnBatches
 from firesteel.runtime.wire import ROW
 
 BATCH_RECORDS = 8192
-_IMMUTABLE = frozenset((type(None), bool, int, float, str, bytes))
 _NOTHING = object()
 
 Send = Callable[[int, bytes], None]
-"""Takes the target slot and a batch."""
-
-Note = int | Partials
-"""A watermark, or partial results."""
-
-TimedBatch = tuple[Values, Times, list[tuple[int, Note]], bool]
-"""Values, timestamps, notes as (records before it, note), and whether the channel is idle at the end."""
+"""Takes the target slot and a pickled batch."""
 
 
 class _Buffer:
@@ -71,7 +65,7 @@ class _Buffer:
             return self.values[0]
         return next((note[2][0] for _, note in self.marks if not isinstance(note, int)), _NOTHING)
 
-    def batch(self, idle: bool) -> Values | TimedBatch:
+    def batch(self, idle: bool) -> Batch:
         if not self.times and not self.marks and idle == self.idle:
             return self.values
         if self.times:
@@ -91,11 +85,17 @@ class Exchange:
     """One edge out of this slot. Forwards to the slot of the same index; subclasses spread in other ways."""
 
     def __init__(
-        self, edge: PlannedEdge, upstream: PlannedOperator, downstream: PlannedOperator, slot: int, send: Send
+        self,
+        edge: PlannedEdge,
+        upstream: PlannedOperator,
+        downstream: PlannedOperator,
+        slot: int,
+        send: Send,
+        own: OwnBatches,
     ) -> None:
         self._edge, self._upstream, self._downstream = edge, upstream, downstream
         self._prefix = ROW.pack(downstream.level, edge.id, slot)
-        self._send = send
+        self._slot, self._send, self._own = slot, send, own
         self._targets = edge.targets(slot, upstream.parallelism, downstream.parallelism)
         self._buffers = [_Buffer() for _ in self._targets]
         self._watermark = MIN_WATERMARK
@@ -132,11 +132,13 @@ class Exchange:
                 self._close(target, buffer)
 
     def _close(self, target: int, buffer: _Buffer) -> None:
-        try:
-            payload = self._prefix + _pickled(buffer.batch(self._idle), buffer.first())
-        except Exception as error:
-            raise OperatorFailure(self._upstream, "sending a record on", _unpicklable(buffer, error)) from error
-        self._send(target, payload)
+        batch = buffer.batch(self._idle)
+        if target != self._slot or not self._own.keep(self._downstream.level, self._edge.id, batch):
+            try:
+                payload = self._prefix + _pickled(batch, buffer.first())
+            except Exception as error:
+                raise OperatorFailure(self._upstream, "sending a record on", _unpicklable(buffer, error)) from error
+            self._send(target, payload)
         buffer.clear()
 
 
@@ -264,7 +266,7 @@ class Route(dict[Any, Any]):
         return target
 
 
-def receive(batch: Values | TimedBatch, channel: Channel) -> None:
+def receive(batch: Batch, channel: Channel) -> None:
     """The receiving end: hand a batch to its channel in the order in which it was written."""
     if type(batch) is list:
         channel.push(batch, None)
@@ -287,7 +289,7 @@ def receive(batch: Values | TimedBatch, channel: Channel) -> None:
     channel.idle(idle)
 
 
-def _pickled(batch: Values | TimedBatch, first: Any) -> bytes:
+def _pickled(batch: Batch, first: Any) -> bytes:
     """The batch, for plain values without the pickler's notes of what it has seen already: half of its time.
 
     They are judged by the first one. The others may be anything that is no cycle, which is how the pickler fails then.
@@ -307,7 +309,7 @@ def _pickled(batch: Values | TimedBatch, first: Any) -> bytes:
 
 def plain(value: Any) -> bool:
     """Whether it is of built-in types that nothing can change."""
-    return type(value) in _IMMUTABLE or (type(value) is tuple and _IMMUTABLE.issuperset(map(type, value)))
+    return type(value) in UNCHANGEABLE or (type(value) is tuple and UNCHANGEABLE.issuperset(map(type, value)))
 
 
 def _extend(buffer: _Buffer, values: Values, times: Times) -> None:

@@ -24,6 +24,13 @@ records it stands for. A record that is in several windows counts for the last o
 
 Take = Callable[[Partials], None]
 
+Note = int | Partials
+"""A watermark, or partial results."""
+
+Batch = Values | tuple[Values, Times, list[tuple[int, Note]], bool]
+"""What an exchange sends at once: values alone, or values, timestamps, notes as (records before it, note), and whether the
+channel is idle at the end."""
+
 
 class Receiver(Protocol):
     """Takes what an operator gives out. Lists are shared between receivers: nobody changes one that was pushed."""

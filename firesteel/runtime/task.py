@@ -9,7 +9,7 @@ import json
 import pickle
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -21,7 +21,7 @@ from firesteel.graph.plan import JobPlan
 from firesteel.runtime.assembly import Assembly, Reading
 from firesteel.runtime.exchange import receive
 from firesteel.runtime.failures import OperatorFailure
-from firesteel.runtime.flow import MAX_WATERMARK, Times, Values
+from firesteel.runtime.flow import MAX_WATERMARK, Batch, Channel, Times, Values
 from firesteel.runtime.participants import Barriers
 from firesteel.runtime.place import SlotPlace
 from firesteel.runtime.savepoints import SavepointWriter
@@ -81,7 +81,7 @@ class SlotTask:
     # ---- running
 
     def run_level(self, order: LevelOrder, payloads: Iterable[bytes], send_row: SendRow) -> None:
-        """Run one level of one epoch: all its input is in `payloads`, all its output goes to `send_row`."""
+        """Run one level of one epoch: all its input is in `payloads` or here already, all its output goes to `send_row`."""
         self._advance(order)
         self._snapshots.check()
         self._send_row, self._sequence = send_row, 0
@@ -96,9 +96,8 @@ class SlotTask:
                 self._snapshots.completed(order.completed)
             self._barriers.ordered(order.completed, order.checkpoint)
             self._read(order)
-        for payload in payloads:
-            _, edge, upstream = ROW.unpack_from(payload)
-            receive(pickle.loads(memoryview(payload)[ROW.size :]), parts.inputs[edge, upstream])
+        for channel, batch in self._input(order.level, payloads):
+            receive(batch, channel)
             crash_point("slot-mid-epoch")
             if self._native is not None:
                 self._native.settle()
@@ -117,6 +116,14 @@ class SlotTask:
             self._send_frames(order.level)
         if order.level == self._plan.levels - 1:
             self._end_epoch(order)
+
+    def _input(self, level: int, payloads: Iterable[bytes]) -> Iterator[tuple[Channel, Batch]]:
+        inputs = self.assembly.inputs
+        for edge, batch in self.assembly.own.take(level):
+            yield inputs[edge, self._place.slot], batch
+        for payload in payloads:
+            _, edge, upstream = ROW.unpack_from(payload)
+            yield inputs[edge, upstream], pickle.loads(memoryview(payload)[ROW.size :])
 
     def _begin_frames(self, order: LevelOrder) -> None:
         for frame in self.assembly.frames:  # those downstream first, so that they are ready for what others give out

@@ -18,6 +18,7 @@ from firesteel.runtime.edges import create_exchange
 from firesteel.runtime.exchange import BATCH_RECORDS, Exchange, receive
 from firesteel.runtime.failures import OperatorFailure
 from firesteel.runtime.flow import MAX_WATERMARK, MIN_WATERMARK, Emitter, Gate
+from firesteel.runtime.own import MAX_BYTES, OwnBatches
 from firesteel.runtime.timestamps import WATERMARK_RECORDS, Timestamper
 from firesteel.runtime.wire import ROW
 
@@ -90,6 +91,7 @@ ACTIONS = st.lists(
     st.one_of(
         st.tuples(st.just("push"), st.integers(1, 300)),
         st.tuples(st.just("timed"), st.integers(1, 300)),
+        st.tuples(st.just("changeable"), st.integers(1, 300)),
         st.tuples(st.just("advance"), st.just(0)),
         st.tuples(st.just("flush"), st.just(0)),
     ),
@@ -97,10 +99,20 @@ ACTIONS = st.lists(
 )
 
 
-@given(actions=ACTIONS, partitioning=st.sampled_from(list(Partitioning)), parallelism=st.integers(1, 4))
+class Changeable(int):
+    """A number that one may give attributes."""
+
+
+@given(
+    actions=ACTIONS,
+    partitioning=st.sampled_from(list(Partitioning)),
+    parallelism=st.integers(1, 4),
+    room=st.sampled_from((0, 20_000, MAX_BYTES)),
+)
 def test_every_target_gets_its_records_and_all_watermarks_in_the_order_they_were_written(
-    actions: list[tuple[str, int]], partitioning: Partitioning, parallelism: int
+    actions: list[tuple[str, int]], partitioning: Partitioning, parallelism: int, room: int
 ) -> None:
+    own = OwnBatches(room)
     upstream, downstream = operator(0, parallelism), operator(1, parallelism)
     edge = PlannedEdge(0, 0, 1, partitioning, False)
     rows: list[tuple[int, bytes]] = []
@@ -110,6 +122,7 @@ def test_every_target_gets_its_records_and_all_watermarks_in_the_order_they_were
         downstream,
         0,
         lambda target, payload: rows.append((target, payload)),
+        own,
         lambda value: value,
         lambda key, count: key % count,
         KeyGroups(128),
@@ -117,8 +130,8 @@ def test_every_target_gets_its_records_and_all_watermarks_in_the_order_they_were
     written: list[Any] = []
     number = watermark = 0
     for action, count in actions:
-        if action in ("push", "timed"):
-            values = list(range(number, number + count))
+        if action in ("push", "timed", "changeable"):
+            values = list(map(Changeable if action == "changeable" else int, range(number, number + count)))
             times = [value * 10 for value in values] if action == "timed" else None
             exchange.push(values, times)
             written += [(value, value * 10 if times else None) for value in values]
@@ -132,6 +145,8 @@ def test_every_target_gets_its_records_and_all_watermarks_in_the_order_they_were
     exchange.flush()
     targets = edge.targets(0, parallelism, parallelism)
     received = {target: Recorder() for target in targets}
+    for _, batch in own.take(1):
+        receive(batch, received[0])
     for target, payload in rows:
         assert ROW.unpack_from(payload) == (1, 0, 0)
         receive(pickle.loads(payload[ROW.size :]), received[target])
@@ -154,6 +169,7 @@ def forward(rows: list[bytes]) -> Exchange:
         operator(1, 1),
         0,
         lambda target, payload: rows.append(payload),
+        OwnBatches(0),
         None,
         None,
         KeyGroups(128),

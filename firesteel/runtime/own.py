@@ -1,0 +1,89 @@
+"""Batches that a slot sends to itself: they stay where they are, instead of being pickled and sent through Spark.
+
+Only those stay whose values nobody can change, so that it makes no difference that sender and receiver share them. And only
+as long as they are not too much: Spark's shuffle can go to disk, a slot's memory cannot. What stays of an edge is received
+before what does not, so behind a batch that has to go, all others of its edge go too until the level that takes them begins.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import chain
+from sys import getsizeof
+
+from firesteel.runtime.flow import Batch, Values
+
+MAX_BYTES = 64 << 20
+"""How much stays in a slot at most."""
+
+UNCHANGEABLE = frozenset((type(None), bool, int, float, str, bytes))
+_SAMPLE = 61  # the size of every so many-th value counts for the others'; a prime, so that all fields have their turn
+
+
+class OwnBatches:
+    """What one slot has sent to itself and not received yet."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._batches: dict[int, deque[tuple[int, Batch, int]]] = {}  # level -> edge, batch, bytes
+        self._gone: dict[int, set[int]] = {}  # level -> edges of which a batch went through Spark
+        self._bytes = 0
+
+    def keep(self, level: int, edge: int, batch: Batch) -> bool:
+        """Take a batch for a level, if it can stay. Its lists are copied; the sender goes on using them.
+
+        :returns: whether it stays. If not, it has to be sent.
+        """
+        gone = self._gone.setdefault(level, set())
+        size = None if edge in gone else _size(batch)
+        if size is None or self._bytes + size > self._max_bytes:
+            gone.add(edge)
+            return False
+        self._bytes += size
+        self._batches.setdefault(level, deque()).append((edge, _copy(batch), size))
+        return True
+
+    def take(self, level: int) -> Iterator[tuple[int, Batch]]:
+        """The edges and batches of a level, in the order in which they were sent."""
+        self._gone.pop(level, None)
+        batches = self._batches.pop(level, deque())
+        while batches:
+            edge, batch, size = batches.popleft()
+            self._bytes -= size
+            yield edge, batch
+
+
+def size_of(values: Values) -> int | None:
+    """About how much memory they take. None if not all are of built-in types that nobody can change, or tuples of such."""
+    size = 0
+    while values:
+        sample = values[::_SAMPLE]
+        size += sum(map(getsizeof, sample)) * len(values) // len(sample)
+        types = set(map(type, values))
+        if types <= UNCHANGEABLE:
+            break
+        if types - UNCHANGEABLE != {tuple}:
+            return None
+        tuples = values if len(types) == 1 else [value for value in values if type(value) is tuple]
+        values = list(chain.from_iterable(tuples))
+    return size
+
+
+def _size(batch: Batch) -> int | None:
+    if type(batch) is list:
+        return size_of(batch)
+    values, _, marks, _ = batch
+    columns = [values]
+    for _, note in marks:
+        if not isinstance(note, int):
+            columns += note[1:3]
+    sizes = [size_of(column) for column in columns]
+    return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
+def _copy(batch: Batch) -> Batch:
+    if type(batch) is list:
+        return batch[:]
+    values, times, marks, idle = batch
+    return values[:], times and times[:], marks[:], idle
