@@ -8,18 +8,19 @@ before them, so the receiver takes them in exactly the order in which they were 
 
 from __future__ import annotations
 
-import io
+import contextlib
 import pickle
 import random
 from collections.abc import Callable
 from typing import Any
 
+from firesteel.common.plain import is_plain, pickle_plain
 from firesteel.errors import GraphError, InvalidKeyError, SerializationError
 from firesteel.graph.keys import KeyGroups, subtask_of
 from firesteel.graph.plan import PlannedEdge, PlannedOperator
 from firesteel.runtime.failures import OperatorFailure, on_record
 from firesteel.runtime.flow import MIN_WATERMARK, Batch, Channel, Note, Times, Values
-from firesteel.runtime.own import UNCHANGEABLE, OwnBatches
+from firesteel.runtime.own import OwnBatches
 from firesteel.runtime.wire import ROW
 
 BATCH_RECORDS = 8192
@@ -290,26 +291,11 @@ def receive(batch: Batch, channel: Channel) -> None:
 
 
 def _pickled(batch: Batch, first: Any) -> bytes:
-    """The batch, for plain values without the pickler's notes of what it has seen already: half of its time.
-
-    They are judged by the first one. The others may be anything that is no cycle, which is how the pickler fails then.
-    """
-    if plain(first):
-        out = io.BytesIO()
-        pickler = pickle.Pickler(out, pickle.HIGHEST_PROTOCOL)
-        pickler.fast = True
-        try:
-            pickler.dump(batch)
-        except (ValueError, RecursionError):
-            pass
-        else:
-            return out.getvalue()
+    """The batch, judged by its first value. The others may be anything that is no cycle, which is how it fails then."""
+    if is_plain(first):
+        with contextlib.suppress(ValueError, RecursionError):
+            return pickle_plain(batch)
     return pickle.dumps(batch, protocol=pickle.HIGHEST_PROTOCOL)
-
-
-def plain(value: Any) -> bool:
-    """Whether it is of built-in types that nothing can change."""
-    return type(value) in UNCHANGEABLE or (type(value) is tuple and UNCHANGEABLE.issuperset(map(type, value)))
 
 
 def _extend(buffer: _Buffer, values: Values, times: Times) -> None:

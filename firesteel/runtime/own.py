@@ -1,6 +1,6 @@
 """Batches that a slot sends to itself: they stay where they are, instead of being pickled and sent through Spark.
 
-Only those stay whose values nobody can change, so that it makes no difference that sender and receiver share them. And only
+Only those stay whose values are plain, so that it makes no difference that sender and receiver share them. And only
 as long as they are not too much: Spark's shuffle can go to disk, a slot's memory cannot. What stays of an edge is received
 before what does not, so behind a batch that has to go, all others of its edge go too until the level that takes them begins.
 """
@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from itertools import chain
 from sys import getsizeof
+from typing import Any
 
+from firesteel.common.plain import all_plain
 from firesteel.runtime.flow import Batch, Values
 
 MAX_BYTES = 64 << 20
 """How much stays in a slot at most."""
 
-UNCHANGEABLE = frozenset((type(None), bool, int, float, str, bytes))
-_SAMPLE = 61  # the size of every so many-th value counts for the others'; a prime, so that all fields have their turn
+_SAMPLE = 61  # the size of every so many-th value stands for the others'
 
 
 class OwnBatches:
@@ -55,19 +55,15 @@ class OwnBatches:
 
 
 def size_of(values: Values) -> int | None:
-    """About how much memory they take. None if not all are of built-in types that nobody can change, or tuples of such."""
-    size = 0
-    while values:
-        sample = values[::_SAMPLE]
-        size += sum(map(getsizeof, sample)) * len(values) // len(sample)
-        types = set(map(type, values))
-        if types <= UNCHANGEABLE:
-            break
-        if types - UNCHANGEABLE != {tuple}:
-            return None
-        tuples = values if len(types) == 1 else [value for value in values if type(value) is tuple]
-        values = list(chain.from_iterable(tuples))
-    return size
+    """About how much memory they take. None if not all are plain."""
+    if not all_plain(values):
+        return None
+    sample = values[::_SAMPLE]
+    return sum(map(_whole_size, sample)) * len(values) // len(sample) if sample else 0
+
+
+def _whole_size(value: Any) -> int:
+    return getsizeof(value) + (sum(map(_whole_size, value)) if type(value) is tuple else 0)
 
 
 def _size(batch: Batch) -> int | None:

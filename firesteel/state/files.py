@@ -21,11 +21,11 @@ import pickle
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, BinaryIO
 
 from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
 
+from firesteel.common.plain import all_plain, pickle_plain
 from firesteel.common.storage import LocalStorage, Storage, reason
 from firesteel.errors import RestoreError
 
@@ -39,8 +39,6 @@ OPERATOR_KINDS = frozenset((LIST, UNION, BROADCAST, RAW))
 """The kinds of operator state, which restoring may hand to other subtasks."""
 _HEADER = struct.Struct(">8sH")
 _TRAILER = struct.Struct(">QIQ8s")
-_PLAIN = frozenset((type(None), bool, int, float, str, bytes))
-_PLAIN_OR_TUPLE = _PLAIN | {tuple}
 _ANYWHERE = LocalStorage("")
 
 
@@ -76,8 +74,11 @@ class StateFileWriter:
         self._blocks: dict[tuple[str, str], list[list[Any]]] = {}
 
     def add(self, delta: Delta) -> None:
-        codec = "plain" if _plain(delta.keys) and _plain(delta.values) and _plain(delta.deleted) else "pickle"
-        block = pickle.dumps(((delta.keys, delta.values), delta.deleted), protocol=pickle.HIGHEST_PROTOCOL)
+        content = (delta.keys, delta.values), delta.deleted
+        if all_plain(delta.keys) and all_plain(delta.values) and all_plain(delta.deleted):
+            codec, block = "plain", pickle_plain(content)
+        else:
+            codec, block = "pickle", pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
         blocks = self._blocks.get((delta.uid, delta.name))
         if blocks is None:
             blocks = self._blocks[delta.uid, delta.name] = []
@@ -224,19 +225,6 @@ class StateFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _plain(values: list[Any]) -> bool:
-    """Whether they are all plain, or tuples of plain values and such tuples."""
-    types = set(map(type, values))
-    while not types <= _PLAIN:
-        if not types <= _PLAIN_OR_TUPLE:
-            return False
-        tuples = values if len(types) == 1 else [value for value in values if type(value) is tuple]
-        types = set(map(type, chain.from_iterable(tuples)))
-        if tuple in types:
-            values = list(chain.from_iterable(tuples))
-    return True
 
 
 class _PlainUnpickler(pickle.Unpickler):

@@ -6,11 +6,11 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+from firesteel.common.plain import is_plain
 from firesteel.datastream.functions import AggregateFunction, ReduceFunction
 from firesteel.datastream.rolling import RollingField, RollingRecord
 from firesteel.graph import nodes
 from firesteel.runtime.callables import method_of
-from firesteel.runtime.exchange import plain
 from firesteel.runtime.flow import Values
 from firesteel.runtime.rolling import TupleLength
 
@@ -100,4 +100,4 @@ def _same(value: Any) -> Any:
 
 def _own(value: Any) -> Any:
     """For others: they may change the reduction so far, and the record in its place may be in others' hands here."""
-    return value if plain(value) else pickle.loads(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
+    return value if is_plain(value) else pickle.loads(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))

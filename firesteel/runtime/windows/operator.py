@@ -3,7 +3,7 @@ the same order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -99,7 +99,7 @@ class WindowOperator:
 
         return take_waiting(self._keyed.store, combined_kind(self._kind) if table is not None else "", mine, put)
 
-    def _merge_into(self, table: WindowTable, window: TimeWindow, keys: list[Any], values: list[Any]) -> None:
+    def _merge_into(self, table: WindowTable, window: TimeWindow, keys: Sequence[Any], values: Sequence[Any]) -> None:
         """Merge what records of one window were combined into where they came from (precombining.py)."""
         merge, keyed, key = merge_of(self._kind), self._keyed, None
         read, write, _ = table.pane(window).bind(keyed)

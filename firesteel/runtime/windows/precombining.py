@@ -181,7 +181,7 @@ class CombiningExchange(KeyExchange):
     def elements(self) -> Iterator[Element]:
         self._unsaved = False
         for start, waiting in sorted(self._waiting.items()):
-            keys, values = list(waiting.partials), list(waiting.partials.values())
+            keys, values = tuple(waiting.partials), tuple(waiting.partials.values())
             yield Element(self._kind, start, waiting.end + 1, keys, values, waiting.records)
 
     # ---- sending

@@ -11,7 +11,7 @@ value may be None: nothing is left of its records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from firesteel.errors import StateError
@@ -30,8 +30,8 @@ class Element(NamedTuple):
     kind: str
     start: int
     end: int
-    keys: list[Any]
-    values: list[Any]
+    keys: Sequence[Any]
+    values: Sequence[Any]
     records: int
 
 
