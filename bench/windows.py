@@ -1,4 +1,5 @@
-"""Sums of 10 s windows as a Firesteel job: `python -m bench.windows plain|combined|process RECORDS KEYS`
+"""Sums of 10 s windows as a Firesteel job: `python -m bench.windows HOW RECORDS KEYS`, where HOW is `plain` or `combined`
+(before the shuffle), or one of these with `-reduce`: by a function of the user's instead of by `sum()`.
 
 `process` is the same stream through a keyed function that keeps one value, as the figure to compare with.
 """
@@ -103,6 +104,10 @@ class Last(KeyedProcessFunction):
         self.last.update(number)
 
 
+def added(first: Row, second: Row) -> Row:
+    return first[0], first[1] + second[1], first[2]
+
+
 def run(how: str, readings: Readings) -> dict[str, Any]:
     env, out = environment(), tempfile.mkdtemp()
     columns = ParquetColumnarRowInputFormat(columns=["id", "number", "ts"])
@@ -110,14 +115,13 @@ def run(how: str, readings: Readings) -> dict[str, Any]:
     bounded = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(OUT_OF_ORDER_MS))
     keyed = env.from_source(source, bounded.with_timestamp_assigner(Ts()), "readings").uid("readings").key_by(key_of)
     if how == "process":
-        results = keyed.process(Last())
+        results = keyed.process(Last()).uid("function")
     else:
         windowed = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS)))
-        results = windowed.pre_combine(how == "combined").reduce(
-            lambda a, b: (a[0], a[1] + b[1], a[2]),
-            lambda key, window, totals: [(key, window.start, total[1]) for total in totals],
-        )
-    results.uid("function").sink_to(FileSink.for_row_format(out, Encoder.simple_string_encoder()).build()).uid("files")
+        windowed = windowed.pre_combine(how.startswith("combined"))
+        totals = windowed.reduce(added) if how.endswith("reduce") else windowed.sum(1)
+        results = totals.uid("function").map(lambda total: (total[0], total[2] // WINDOW_MS * WINDOW_MS, total[1]))
+    results.sink_to(FileSink.for_row_format(out, Encoder.simple_string_encoder()).build()).uid("files")
     watch = Watch(env, f"windows {how}")
     if watch.counts["function"][0] != readings.records:
         sys.exit(f"{watch.counts['function'][0]} of {readings.records} records came to the function")
