@@ -11,7 +11,7 @@ from bench.programs import run
 from bench.windows import PER_KEY, WINDOW_MS
 
 HOW = ("process", "plain", "combined", "plain-reduce", "combined-reduce")
-SLOWER = 4  # a part of the records and keys for what would take minutes
+SLOWER, SLOWEST = 4, 16  # a part of the records for what would take minutes
 
 
 class Windows(Part):
@@ -33,7 +33,7 @@ class Windows(Part):
         if repetition == 0:
             bytewax = run("bench.peers.bytewax_windows", size.states // SLOWER, size.events.keys)
             self.keep("no bytewax" if "missing" in bytewax else "bytewax", bytewax)
-            few = (size.states // SLOWER, size.events.keys // SLOWER)
+            few = (size.states // SLOWEST, size.events.keys // SLOWEST)
             self.keep("pandas", run("bench.peers.spark_pandas_windows", *few))
 
     def figures(self) -> Iterator[Figure]:
@@ -58,6 +58,6 @@ class Windows(Part):
             "Sums are made by `sum()`, and for comparison by a Python function given to `reduce()`. The keyed function has the "
             "same source and watermarks. Spark SQL aggregates in the JVM, where no Python touches a record; "
             "micro-batches of a quarter of the records, the first one dropped. applyInPandasWithState, Spark's way in "
-            f"Python, has the same batches of 1/{SLOWER} of the records and keys. bytewax has 1/{SLOWER} of the records, runs "
+            f"Python, has the same batches of 1/{SLOWEST} of the records and keys. bytewax has 1/{SLOWER} of the records, runs "
             "in two processes and keeps nothing durable. These two run once."
         )
