@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from tests.support.kafka_broker import KafkaBroker
-from tests.support.kafka_copy import PATIENCE_S, RECORDS, CopyJob
+from tests.support.kafka_copy import PATIENCE_S, RECORDS, CopyJob, end_of
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_zombie_that_wakes_after_its_successor_took_over_changes_nothing(job: 
     _wait_stopped(zombie)
     job.finish()
     zombie.send_signal(signal.SIGCONT)
-    said = zombie.communicate(timeout=PATIENCE_S)[1]
+    said = end_of(zombie)
     assert zombie.returncode == 1
     assert "SupersededError" in said
     job.check()
@@ -91,7 +91,7 @@ def test_the_broker_may_die_between_the_phases(job: CopyJob) -> None:
     _wait_stopped(process)
     job.kafka.restart()
     process.send_signal(signal.SIGCONT)
-    said = process.communicate(timeout=PATIENCE_S)[1]
+    said = end_of(process)
     assert process.returncode == 0, said
     job.check()
 
@@ -104,7 +104,7 @@ def test_the_broker_may_die_while_the_job_runs(job: CopyJob) -> None:
         assert time.monotonic() < deadline
     job.kafka.restart()
     assert len(job.kafka.values(job.sink)) < RECORDS, "too late to prove anything"
-    said = process.communicate(timeout=PATIENCE_S)[1]
+    said = end_of(process)
     assert process.returncode == 0, said
     job.check()
 
@@ -116,14 +116,14 @@ def test_a_job_that_was_down_for_longer_than_the_timeout_says_what_is_lost(job: 
         assert time.monotonic() < deadline
         time.sleep(0.05)
     process = job.start(timeout=2500)
-    said = process.communicate(timeout=PATIENCE_S)[1]
+    said = end_of(process)
     assert process.returncode == 1
     lost = re.search(
         r"DataLossError: sink 'out' cannot commit 2 transactions of checkpoint 2, .* complete: (\d+) records", said
     )
     assert lost is not None, said
     process = job.start(timeout=2500, give_up=True)
-    said = process.communicate(timeout=PATIENCE_S)[1]
+    said = end_of(process)
     assert process.returncode == 0, said
     assert f"{lost[1]} records are not in Kafka and never will be" in said
     assert len(job.kafka.values(job.sink)) == RECORDS - int(lost[1])

@@ -19,6 +19,15 @@ RECORDS = 100
 PATIENCE_S = 60.0
 
 
+def end_of(process: subprocess.Popen[str]) -> str:
+    """Wait until a job ends; what it said. One that does not end says where it hangs."""
+    try:
+        return process.communicate(timeout=PATIENCE_S)[1]
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)
+        raise AssertionError(f"it did not end within {PATIENCE_S} s:\n{process.communicate()[1]}") from None
+
+
 class CopyJob:
     """Starts of one job."""
 
@@ -31,7 +40,7 @@ class CopyJob:
         self.started: list[subprocess.Popen[str]] = []
 
     def start(self, crash: str = "", **options: Any) -> subprocess.Popen[str]:
-        command = [sys.executable, str(JOB), "--servers", self.kafka.bootstrap]
+        command = [sys.executable, "-X", "faulthandler", str(JOB), "--servers", self.kafka.bootstrap]
         command += ["--source", self.source, "--sink", self.sink, "--checkpoints", str(self.home)]
         for name, value in options.items():
             command += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
@@ -42,7 +51,7 @@ class CopyJob:
 
     def crash(self, point: str, **options: Any) -> None:
         process = self.start(point, **options)
-        said = process.communicate(timeout=PATIENCE_S)[1]
+        said = end_of(process)
         assert process.returncode == -signal.SIGKILL, f"it did not get to {point}:\n{said}"
         visible = self.kafka.values(self.sink)
         assert len(visible) == len(set(visible)), "records twice"
@@ -50,7 +59,7 @@ class CopyJob:
 
     def finish(self, **options: Any) -> None:
         process = self.start(**options)
-        said = process.communicate(timeout=PATIENCE_S)[1]
+        said = end_of(process)
         assert process.returncode == 0, said
         self.check()
 
