@@ -11,7 +11,7 @@ index on. Reading the whole map or list takes no merging that way; a noted chang
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import filterfalse
 from typing import Any
 
@@ -92,7 +92,7 @@ class HashMapValueTable(ValueTable):
     def insides(self) -> tuple[dict[Any, Any], dict[Any, Any], object]:
         return self._fresh, self._base, _GONE
 
-    def combine(self, keys: list[Any], values: Iterator[Any], begin: Begin | None, go_on: GoOn) -> int:
+    def combine(self, keys: Sequence[Any], values: Iterator[Any], begin: Begin | None, go_on: GoOn) -> int:
         fresh, fresh_get, base_get = self._fresh, self._fresh.get, self._base.get
         rest: Any = iter(keys)
         for key, record in zip(rest, values, strict=True):

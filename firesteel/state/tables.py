@@ -11,7 +11,7 @@ States are bound to whoever knows the current key, once; what runs for every rec
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from firesteel.errors import StateError
@@ -114,7 +114,7 @@ class ValueTable(Table):
         what `fold` does for one function only. The dicts stay the same objects. None if the store has no such dicts."""
         return None
 
-    def combine(self, keys: list[Any], values: Iterator[Any], begin: Begin | None, go_on: GoOn) -> int:
+    def combine(self, keys: Sequence[Any], values: Iterator[Any], begin: Begin | None, go_on: GoOn) -> int:
         """Combine records into the values of their keys. Says how many: it stops before a record of None.
 
         :param begin: makes a value of a key's first record. None: the record is the value.

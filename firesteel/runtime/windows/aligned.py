@@ -17,6 +17,7 @@ from math import gcd
 from typing import Any, NamedTuple
 
 from firesteel.datastream.functions import AggregateFunction, Function, ReduceFunction
+from firesteel.datastream.rolling import RollingField
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.window import (
     EventTimeTrigger,
@@ -80,6 +81,7 @@ class AlignedWindowOperator(WindowOperator):
         self._begin: Callable[[Any], Any] | None = None  # None: with the record itself
         self._go_on: Callable[[Any, Any], Any]
         self._result: Callable[[Any], Any] | None = None  # None: what is kept is the result
+        self._rolling = combine if isinstance(combine, RollingField) else None
         if isinstance(combine, AggregateFunction):
             add, create, self._result = combine.add, combine.create_accumulator, combine.get_result
             self._begin = lambda value: add(value, create())
@@ -133,9 +135,10 @@ class AlignedWindowOperator(WindowOperator):
         count = 0
         try:
             keys = list(map(self._selector, rest))
+            go_on = self._go_on if self._rolling is None else self._rolling.reducing(values[0])
             for live in self._windows(pane):
                 rest = iter(values)
-                count = live.table.combine(keys, rest, self._begin, self._go_on)
+                count = live.table.combine(keys, rest, self._begin, go_on)
         except Exception as error:
             raise on_record(self._operator, values[len(values) - rest.__length_hint__() - 1], error) from error
         return count

@@ -101,14 +101,13 @@ class WindowOperator:
 
     def _merge_into(self, table: WindowTable, window: TimeWindow, keys: Sequence[Any], values: Sequence[Any]) -> None:
         """Merge what records of one window were combined into where they came from (precombining.py)."""
-        merge, keyed, key = merge_of(self._kind), self._keyed, None
-        read, write, _ = table.pane(window).bind(keyed)
+        if not values:
+            return
+        rest: Any = iter(values)
         try:
-            for key, value in zip(keys, values, strict=True):
-                keyed.key = key
-                before = read()
-                write(value if before is None else merge(before, value))
+            table.pane(window).combine(keys, rest, None, merge_of(self._kind, values[0]))
         except Exception as error:
+            key = keys[len(values) - rest.__length_hint__() - 1]
             doing = f"merging what belongs to {window} of the key {key!r:.200}"
             raise OperatorFailure(self._operator, doing, error) from error
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from firesteel.datastream.functions import AggregateFunction, ReduceFunction
+from firesteel.datastream.rolling import RollingField
 from firesteel.datastream.window.time_windows import AlignedWindows
 from firesteel.errors import StateError, UserCodeError
 from firesteel.graph import nodes
@@ -71,8 +72,10 @@ def combined_kind(kind: nodes.Window) -> str:
     return "aggregating" if isinstance(kind.combine, AggregateFunction) else "reducing"
 
 
-def merge_of(kind: nodes.Window) -> Callable[[Any, Any], Any]:
-    """What merges two values that records of one window were combined into."""
+def merge_of(kind: nodes.Window, example: Any) -> Callable[[Any, Any], Any]:
+    """What merges two values, like this one, that records of one window were combined into."""
+    if isinstance(kind.combine, RollingField):
+        return kind.combine.reducing(example)
     if not isinstance(kind.combine, AggregateFunction):
         reduce: Callable[[Any, Any], Any] = method_of(kind.combine, ReduceFunction, "reduce")
         return reduce
