@@ -23,8 +23,8 @@ class TupleLength:
 
     def of(self, values: Collection[Any]) -> int | None:
         """With these, too."""
-        if self._mixed:
-            return None
+        if self._mixed or not values:
+            return self._known
         lengths = set(map(len, values)) if set(map(type, values)) == {tuple} else set()
         self._mixed = len(lengths) != 1 or self._known not in (None, *lengths)
         self._known = None if self._mixed else lengths.pop()

@@ -81,7 +81,9 @@ def test_no_loop_for_other_functions_or_fields() -> None:
 
 def test_one_length_as_long_as_there_is_no_other() -> None:
     length = TupleLength()
+    assert length.of([]) is None
     assert length.of([(1, 2), (3, 4)]) == 2
+    assert length.of([]) == 2
     assert length.of([(5, 6)]) == 2
     assert length.of([(5, 6), (7,)]) is None
     assert length.of([(5, 6)]) is None
