@@ -1,9 +1,9 @@
 """The sending end of an exchange: records are collected into batches for each target slot.
 
 Batches close at record counts, never at times, so the same input makes the same batches. A batch without timestamps or
-watermarks is a list. One with them is a tuple: watermarks are noted with the number of records
-before them, so the receiver takes them in exactly the order in which they were written. So are partial results of windows
-(`windows/precombining.py`), which stand for records.
+watermarks is a list. One with them is a tuple: watermarks are noted with the number of records before them, so the receiver
+takes them in exactly the order in which they were written. So are partial results of windows (`windows/precombining.py`),
+which stand for records. Batches for other slots are pickled; those for this one may stay as they are (`own.py`).
 """
 
 from __future__ import annotations
