@@ -18,9 +18,7 @@ from tests.support.local_engine import LocalRun
 from tests.support.slicing import Sliced
 
 
-@pytest.mark.parametrize(
-    "value", [None, True, 1, 1.5, "a", b"a", (), (1, "a"), ("a", (1, (2.5, None)))], ids=lambda value: repr(value)
-)
+@pytest.mark.parametrize("value", [None, True, 1, 1.5, "a", b"a", (), (1, "a"), ("a", (1, (2.5, None)))], ids=repr)
 def test_what_nobody_can_change_stays(value: Any) -> None:
     assert size_of([value] * 5) is not None
     assert size_of([7, value, "x", (value, 7)]) is not None
@@ -57,7 +55,7 @@ def test_behind_a_batch_that_goes_all_others_of_its_edge_go() -> None:
     assert not own.keep(1, 5, [["changeable"]])
     assert not own.keep(1, 5, ["b"])
     assert own.keep(1, 6, ["c"])
-    assert own.keep(2, 5, ["d"])  # of the epoch before, to a level that has not begun
+    assert own.keep(2, 5, ["d"])  # what counts is the level that takes them
     assert list(own.take(1)) == [(5, ["a"]), (6, ["c"])]
     assert own.keep(1, 5, ["e"])
 

@@ -130,6 +130,20 @@ def test_merge_that_returns_nothing_is_an_error_and_loses_nothing() -> None:
         harness.run()
 
 
+def test_merging_that_fails_is_named_with_the_window_and_the_key() -> None:
+    records = [("a", 1), ("b", 1), ("c", 1), ("a", 1), ("b", "x"), ("c", 1)]
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: 5)
+    stamped = environment(1, True).from_collection(records).assign_timestamps_and_watermarks(strategy)
+    stream = stamped.key_by(lambda record: record[0]).window(TUMBLING).sum(1)
+    with (
+        mock.patch.object(precombining, "WORTH", 0),
+        mock.patch.object(precombining, "MAX_PARTIALS", 0),
+        pytest.raises(TypeError, match=r"merging what belongs to TimeWindow\(.*\) of the key 'b'"),
+        GraphHarness(stream.get_execution_environment(), collect=stream, epoch_records=3) as harness,
+    ):
+        harness.run()
+
+
 def test_accumulators_that_cannot_be_sent_say_what_to_do() -> None:
     class Unpicklable(Texts):
         def create_accumulator(self) -> list[Any]:
