@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class AsksOnItsWay(DescribingEngine):
-    """For a savepoint to stop with, after some epochs."""
+    """For a savepoint to stop with, after some epochs. It goes on only when no checkpoint is on its way any more: otherwise the
+    input could end before one that takes its time has made room for the savepoint."""
 
     savepoints: SavepointRequests
     target: str
@@ -36,6 +38,8 @@ class AsksOnItsWay(DescribingEngine):
     epochs = 8
 
     def run_epoch(self, order: EpochOrder) -> EpochResult:
+        if self.epochs <= 0:
+            wait_until(lambda: all(each.name != "checkpoint" for each in threading.enumerate()), "the checkpoint")
         result = super().run_epoch(order)
         self.epochs -= 1
         if self.epochs == 0:
