@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from pathlib import Path
@@ -139,10 +138,7 @@ class ServedLife(Life):
         return [*super()._in_doubt(), *self._in_doubt_in_kafka(), *self._in_doubt_in_database()]
 
     def _in_doubt_in_kafka(self) -> list[Any]:
-        """The markers of a commit are on their way for a moment."""
-        with contextlib.suppress(ViolationError):
-            self.wait(lambda: not self._servers.broker.in_doubt(f"{self._name}-"), "markers", timeout=10)
-        return list(self._servers.broker.in_doubt(f"{self._name}-"))
+        return list(self._servers.broker.undecided(f"{self._name}-"))
 
     def _in_doubt_in_database(self) -> list[Any]:
         if self._database is None:

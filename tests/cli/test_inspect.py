@@ -12,7 +12,7 @@ from firesteel.state import files
 from tests.cli.conftest import Command
 from tests.rest.conftest import Launch
 from tests.rest.conftest import run as run
-from tests.support.running import wait_until
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from firesteel.rest.registry import find_jobs
 from tests.cli.conftest import Command
 from tests.rest.conftest import Launch, asker, program
 from tests.rest.conftest import run as run
-from tests.support.running import PATIENCE_S, wait_until
+from tests.support.waiting import PATIENCE_S, wait_until
 
 
 def listed(command: Command, *options: str) -> dict[str, str]:

@@ -8,8 +8,7 @@ from typing import Any
 
 from firesteel.connectors.base import EnumeratorContext, ReaderContext, Source, Timestamped
 from firesteel.connectors.driver_source import DriverEnumerator
-
-PATIENCE_S = 30.0
+from tests.support.waiting import PATIENCE_S
 
 
 def _records(chunk: list[Any] | Timestamped) -> list[Any]:

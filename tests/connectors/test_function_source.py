@@ -10,7 +10,8 @@ from firesteel.connectors.base import EnumeratorContext
 from firesteel.connectors.driver_source import CHUNK
 from firesteel.connectors.function_source import CallableSource
 from firesteel.errors import GraphError, SerializationError, UserCodeError
-from tests.connectors.driving import PATIENCE_S, Driven
+from tests.connectors.driving import Driven
+from tests.support.waiting import PATIENCE_S
 
 
 class Counting:

@@ -9,7 +9,8 @@ import pytest
 
 from firesteel.connectors.socket_source import SocketSource
 from firesteel.errors import ConfigurationError, FiresteelError
-from tests.connectors.driving import PATIENCE_S, Driven
+from tests.connectors.driving import Driven
+from tests.support.waiting import PATIENCE_S
 
 
 class Server:

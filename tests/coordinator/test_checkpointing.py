@@ -15,6 +15,7 @@ import pytest
 from firesteel.common import Encoder, RestartStrategies
 from firesteel.common.storage import local
 from firesteel.connectors.file_sink import FileCommitter
+from firesteel.coordinator.failure_manager import FailureManager
 from firesteel.coordinator.lineage import JobDirectory
 from firesteel.datastream import (
     ExternalizedCheckpointRetention,
@@ -28,6 +29,7 @@ from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.errors import JobCancelledError, RestoreError, SerializationError, SupersededError
 from tests.support.local_engine import LocalRun
 from tests.support.slicing import Sliced
+from tests.support.waiting import PATIENCE_S
 
 RECORDS = 120_000
 
@@ -77,7 +79,7 @@ def test_a_checkpoint_that_cannot_be_written_is_dropped_but_its_output_is_not(
         return checkpoint in failed
 
     failing_writes(monkeypatch, fails)
-    run = LocalRun(program(tmp_path, rate=RECORDS / 1.5), str(tmp_path / "checkpoints")).run()
+    run = LocalRun(program(tmp_path), str(tmp_path / "checkpoints")).in_step().run()
     check_output(tmp_path)
     dropped = [record.message for record in caplog.records if "was dropped" in record.message]
     assert len(dropped) == 2
@@ -88,9 +90,9 @@ def test_a_checkpoint_that_cannot_be_written_is_dropped_but_its_output_is_not(
 def test_a_checkpoint_too_many_that_cannot_be_written_fails_the_job_and_the_restart_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    env = program(tmp_path, rate=RECORDS / 1.5)
+    env = program(tmp_path)
     env.get_checkpoint_config().set_tolerable_checkpoint_failure_number(1)
-    run = LocalRun(env, str(tmp_path / "checkpoints"))
+    run = LocalRun(env, str(tmp_path / "checkpoints")).in_step()
     failing_writes(monkeypatch, lambda checkpoint: not run.job.failures)
     run.run()
     check_output(tmp_path)
@@ -119,10 +121,15 @@ def test_a_checkpoint_that_takes_too_long_is_dropped_and_the_job_goes_on(
 
     def write(path: str, data: bytes) -> None:
         if "-chk-1-" in path:
-            late.wait(2.5)
+            late.wait(PATIENCE_S)
         real(path, data)
 
+    def failed(manager: FailureManager, *given: Any, real: Any = FailureManager.failed) -> None:
+        late.set()
+        real(manager, *given)
+
     monkeypatch.setattr(local, "write_durable", write)
+    monkeypatch.setattr(FailureManager, "failed", failed)
     env = program(tmp_path)
     env.get_checkpoint_config().set_checkpoint_timeout(1000)
     LocalRun(env, str(tmp_path / "checkpoints")).run()

@@ -25,6 +25,7 @@ from firesteel.state.files import NO_GROUP, StateFile
 from firesteel.state.parts import PART
 from tests.support.local_engine import LocalRun
 from tests.support.slicing import Sliced
+from tests.support.waiting import wait_until
 
 KEYS = 500
 
@@ -43,18 +44,26 @@ def program(
     return env
 
 
-def run_for(env: StreamExecutionEnvironment, root: str | Storage, checkpoints: int) -> list[Any]:
-    """Until that many checkpoints are complete; what it gave out."""
-    run = LocalRun(env, root)
+def run_for(
+    env: StreamExecutionEnvironment, root: str | Storage, checkpoints: int, *, compacting: bool = False
+) -> list[Any]:
+    """Until that many checkpoints are complete; what it gave out.
+
+    :param compacting: checkpoints wait for whatever is being compacted.
+    """
+    run = LocalRun(env, root).in_step()
     left = [checkpoints]
 
     def count(metadata: CheckpointMetadata) -> None:
+        for task in run.engine.tasks if compacting else ():
+            compaction = task._snapshots._compactor._running
+            if compaction is not None:
+                wait_until(lambda compaction=compaction: not compaction.running(), "a compaction")
         left[0] -= 1
         if left[0] <= 0:
             run.job.cancel()
 
     run.progress.checkpoint = count  # type: ignore[method-assign]
-    run.results.wait_for_room = lambda cancelled: None  # type: ignore[method-assign]  # nobody reads them meanwhile
     with pytest.raises(JobCancelledError):
         run.run()
     return run.collected()
@@ -119,8 +128,8 @@ def test_files_of_former_owners_are_gone_once_everybody_has_compacted(
     assert old
     results: list[Any] = []
     read = read_by(newest(str(tmp_path)))
-    for _ in range(20):
-        results += run_for(program(3), str(tmp_path), 30)
+    for _ in range(5):
+        results += run_for(program(3), str(tmp_path), 10, compacting=True)
         if not any(map(os.path.exists, old)):
             break
     check_continues(results, read)

@@ -239,7 +239,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str | Storage:
 
 
 def test_a_job_that_fails_again_and_again_loses_and_repeats_nothing(place: str | Storage, tmp_path: Path) -> None:
-    run = LocalRun(program(tmp_path), place, fail_at=(5, 12, 13))
+    run = LocalRun(program(tmp_path), place, fail_at=(5, 12, 13)).in_step()
     run_epoch = run.engine.run_epoch
 
     def fail_after_a_checkpoint(order: EpochOrder) -> EpochResult:
@@ -315,7 +315,7 @@ def growing(keys: int) -> StreamExecutionEnvironment:
     """State that grows with every record."""
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).enable_checkpointing(1)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 0))
-    numbers = env.from_source(Sliced(NumberSequenceSource(1, keys, 20_000), 1000), source_name="numbers")
+    numbers = env.from_source(Sliced(NumberSequenceSource(1, keys), 1000), source_name="numbers")
     numbers.key_by(lambda n: n).reduce(lambda a, b: a + b).uid("totals").filter(lambda n: n == 0).print()
     return env
 
@@ -325,7 +325,7 @@ def test_state_beyond_the_limit_of_the_drivers_memory_is_declined_with_what_to_d
 ) -> None:
     memory = MemoryStorage(limit=50_000)
     with pytest.raises(CheckpointError) as raised:  # the final checkpoint cannot be left out
-        LocalRun(growing(40_000), memory).run()
+        LocalRun(growing(40_000), memory).in_step().run()
     words = r"its state is [\d.]+ KB, more than the 48.8 KB a slot .*execution.checkpointing.dir.*max_state_size="
     assert re.search(words, str(raised.value))
     assert any(re.search(words, record.getMessage()) for record in caplog.records)
@@ -336,7 +336,7 @@ def test_state_beyond_the_limit_of_the_drivers_memory_is_declined_with_what_to_d
 
 def test_a_checkpoint_in_memory_is_one_file_of_each_slot_however_many_there_were() -> None:
     memory = MemoryStorage()
-    run = LocalRun(growing(20_000), memory, fail_at=(8,)).run()
+    run = LocalRun(growing(20_000), memory, fail_at=(8,)).in_step().run()
     directory = JobDirectory.open(memory, "job")
     newest = directory.latest()
     assert newest is not None

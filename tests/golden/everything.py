@@ -208,8 +208,7 @@ def program(
 def rest_of(savepoint: Path, parallelism: int = 2, *, rocksdb: bool = False) -> list[str]:
     """What a job gives out that goes on from it to the end of the input."""
     with tempfile.TemporaryDirectory() as directory:
-        run = LocalRun(program(str(savepoint), parallelism, rocksdb=rocksdb), directory)
-        run.results.wait_for_room = lambda cancelled: None  # type: ignore[method-assign]
+        run = LocalRun(program(str(savepoint), parallelism, rocksdb=rocksdb), directory).unread()
         return sorted(run.run().collected())
 
 
@@ -221,8 +220,7 @@ def make(target: Path) -> None:
         assert running.failure is None
         before = running.run.collected()
         rest = rest_of(Path(path))
-        without = LocalRun(program(), f"{directory}/without")
-        without.results.wait_for_room = lambda cancelled: None  # type: ignore[method-assign]
+        without = LocalRun(program(), f"{directory}/without").unread()
         assert Counter(before) + Counter(rest) == Counter(without.run().collected())
         shutil.copytree(path, target / "savepoint")
     (target / "rest.txt").write_text("".join(f"{line}\n" for line in rest))

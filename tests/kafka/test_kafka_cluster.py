@@ -9,8 +9,7 @@ from firesteel.connectors.kafka_cluster import KafkaCluster
 from firesteel.connectors.kafka_offsets import KafkaTopicPartition
 from firesteel.errors import ExternalSystemError
 from tests.support.kafka_broker import KafkaBroker
-
-PATIENCE_S = 30.0
+from tests.support.waiting import PATIENCE_S
 
 
 def test_offsets_are_known_again_soon_after_a_broker_was_restarted(

@@ -18,7 +18,8 @@ import psutil
 import pytest
 
 from tests.support.kafka_broker import KafkaBroker
-from tests.support.kafka_copy import PATIENCE_S, RECORDS, CopyJob, end_of
+from tests.support.kafka_copy import RECORDS, CopyJob, end_of
+from tests.support.waiting import PATIENCE_S, wait_until
 
 
 @pytest.fixture
@@ -111,10 +112,7 @@ def test_the_broker_may_die_while_the_job_runs(job: CopyJob) -> None:
 
 def test_a_job_that_was_down_for_longer_than_the_timeout_says_what_is_lost(job: CopyJob) -> None:
     job.crash("kafka-before-first-commit:2", timeout=2500)
-    deadline = time.monotonic() + PATIENCE_S
-    while job.kafka.in_doubt(f"test-{job.sink}"):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: not job.kafka.undecided(f"test-{job.sink}"), "the timeout")
     process = job.start(timeout=2500)
     said = end_of(process)
     assert process.returncode == 1

@@ -52,7 +52,7 @@ def test_words_from_a_socket_get_into_a_topic_once(kafka: KafkaBroker, topic: To
         done = run("examples/socket_to_kafka.py", address, kafka.bootstrap, name, cwd=tmp_path)
         talking.result()
     assert kafka.values(name) == ["be", "be", "not", "or", "to", "to"]
-    assert kafka.in_doubt() == []
+    assert kafka.undecided() == []
     assert "at-most-once" in done.stderr, "and that a socket promises less than the sink is said"
 
 
@@ -67,4 +67,4 @@ def test_every_record_comes_out_once_although_one_fails_the_job_and_a_slot_is_ki
     assert "name4 cannot be greeted today" in done.stderr
     assert (tmp_path / "crashed").exists()
     assert kafka.values(greetings) == sorted(f"hello name{number}" for number in range(10))
-    assert not [each for each in kafka.in_doubt() if each.state == "Ongoing"]
+    assert kafka.undecided() == []

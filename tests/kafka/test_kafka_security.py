@@ -13,10 +13,11 @@ from firesteel.connectors.base import PrepareContext
 from firesteel.datastream.connectors import DeliveryGuarantee
 from firesteel.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
 from firesteel.errors import ConfigurationError
-from tests.support.kafka_broker import PATIENCE_S, KafkaBroker
+from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_halves import Halves
 from tests.support.kafka_reading import LATEST, Reading
 from tests.support.kafka_security import PASSWORD, USER, Authority, secured_broker
+from tests.support.waiting import PATIENCE_S
 
 HERE = PrepareContext("it", "", False, None)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from firesteel.datastream.connectors.kafka import KafkaRecordSerializationSchema
 from firesteel.errors import CheckpointError, ConfigurationError, DataLossError, ExternalSystemError, UserCodeError
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_halves import Halves
+from tests.support.waiting import wait_until
 
 Topic = Callable[..., str]
 HERE = PrepareContext("out", "", False, None)
@@ -87,11 +87,9 @@ def test_what_a_dead_writer_began_after_the_last_sweep_goes_with_the_end_of_the_
     zombie.die()
     job.commit(made)
     job.committer.sweep([])  # so soon after the first that it does nothing
-    assert [each.state for each in kafka.in_doubt(f"test-{name}-")] == ["Ongoing"]
+    assert len(kafka.undecided(f"test-{name}-")) == 1
     job.committer.close()
-    deadline = time.monotonic() + 30
-    while kafka.in_doubt(f"test-{name}-"):  # the marker of the abort is on its way
-        assert time.monotonic() < deadline
+    assert kafka.undecided(f"test-{name}-") == []
     assert kafka.values(name) == ["b"]
 
 
@@ -129,7 +127,7 @@ def test_a_prepared_transaction_outlives_its_writer_and_the_broker(
     second.commit_patiently(made)  # and then all of them
     second.committer.sweep(())
     assert kafka.values(name) == ["a", "b"]
-    assert kafka.in_doubt(f"test-{name}-") == []
+    assert kafka.undecided(f"test-{name}-") == []
 
 
 def test_what_a_dead_writer_left_is_swept_and_nothing_else(kafka: KafkaBroker, topic: Topic, halves: Any) -> None:
@@ -147,7 +145,7 @@ def test_what_a_dead_writer_left_is_swept_and_nothing_else(kafka: KafkaBroker, t
     for committer, committables in ((other, others), (kept, keep), (alive, mine)):
         committer.commit(committables)
     assert kafka.values(name) == ["kept", "mine", "other"]
-    assert kafka.in_doubt(f"test-{name}-") == []
+    assert kafka.undecided(f"test-{name}-") == []
 
 
 def test_a_zombie_is_fenced(kafka: KafkaBroker, topic: Topic, halves: Any) -> None:
@@ -158,8 +156,7 @@ def test_a_zombie_is_fenced(kafka: KafkaBroker, topic: Topic, halves: Any) -> No
     zombie.writer._open.deliver()
     successor = halves(sink, 2)
     successor.committer.sweep(())
-    while kafka.in_doubt(f"test-{name}-"):  # until then a partition may take a record, which is aborted with the others
-        time.sleep(0.01)
+    kafka.settle()  # until then a partition may take a record, which is aborted with the others
     zombie.writer.write(["after"])
     with pytest.raises(ExternalSystemError, match=r"'out' cannot write to Kafka at .*: _FENCED: "):
         zombie.writer._open.deliver()
@@ -186,10 +183,7 @@ def test_an_expired_transaction_of_a_complete_checkpoint_is_said_loudly(
     sink = exactly_once(kafka, name).set_property("transaction.timeout.ms", 1500).build()
     both = halves(sink)
     made = both.checkpoint(7, "a", "b", "c")
-    deadline = time.monotonic() + 30
-    while kafka.in_doubt(f"test-{name}-"):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: not kafka.undecided(f"test-{name}-"), "the timeout")
     with pytest.raises(DataLossError, match=rf"of checkpoint 7, which is complete: 3 records .* {made[0]['id']} "):
         both.committer.commit_checkpoint(7, made)
     tolerant = halves(sink.ignore_failures_after_transaction_timeout())
@@ -222,7 +216,7 @@ def test_a_handful_of_ids_is_enough_for_many_checkpoints(kafka: KafkaBroker, top
         both.writer.notify_checkpoint_complete(number)
     assert kafka.values(name) == [str(number) for number in range(1, 9)]
     assert len(set(used)) <= 4
-    assert kafka.in_doubt(f"test-{name}-") == []
+    assert kafka.undecided(f"test-{name}-") == []
 
 
 def test_closing_a_writer_aborts_what_no_barrier_has_described(kafka: KafkaBroker, topic: Topic, halves: Any) -> None:
@@ -233,7 +227,7 @@ def test_closing_a_writer_aborts_what_no_barrier_has_described(kafka: KafkaBroke
     both.writer.close()
     both.commit(made)
     assert kafka.values(name) == ["prepared"]
-    assert kafka.in_doubt(f"test-{name}-") == []
+    assert kafka.undecided(f"test-{name}-") == []
 
 
 # ---- without transactions, and mistakes: one kind of broker is enough

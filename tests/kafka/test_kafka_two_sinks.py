@@ -50,4 +50,4 @@ def test_neither_shows_records_twice(kafka: KafkaBroker, topic: Callable[..., st
     lines = [line for file in (tmp_path / "files").iterdir() for line in file.read_text().splitlines()]
     assert (kafka.values(one), kafka.values(two), sorted(lines)) == (expected, expected, expected)
     for name in (one, two):
-        assert not [each for each in kafka.in_doubt(f"test-{name}") if each.state == "Ongoing"]
+        assert kafka.undecided(f"test-{name}") == []

@@ -20,8 +20,8 @@ from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.functions import SinkFunction
 from firesteel.rest.registry import FoundJob, find_jobs
 from tests.cli.conftest import EngineForSpark
-from tests.support.running import PATIENCE_S, wait_until
 from tests.support.slicing import Sliced
+from tests.support.waiting import PATIENCE_S, wait_until
 
 Launch = Callable[..., RunningJob]
 

@@ -16,7 +16,7 @@ from firesteel.common.job_status import JobStatus
 from firesteel.rest import registry
 from firesteel.rest.registry import find_jobs, register
 from tests.rest.conftest import Launch, program
-from tests.support.running import PATIENCE_S, wait_until
+from tests.support.waiting import PATIENCE_S, wait_until
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 from firesteel import __version__
 from firesteel.coordinator.completed import locate
 from tests.rest.conftest import Asker, Launch, asker, program
-from tests.support.running import PATIENCE_S, wait_until
+from tests.support.waiting import PATIENCE_S, wait_until
 
 
 def test_the_process_tells_what_runs_in_it(ask: Asker) -> None:
@@ -77,7 +77,7 @@ def test_metrics_are_listed_and_read_by_name(ask: Asker) -> None:
 def test_failures_are_told_with_their_traceback_and_restores_with_their_checkpoint(run: Launch) -> None:
     from firesteel.common import RestartStrategies
 
-    env = program(fail_at=100_000).set_restart_strategy(RestartStrategies.fixed_delay_restart(10**6, 1))
+    env = program(fail_at=2_000).set_restart_strategy(RestartStrategies.fixed_delay_restart(10**6, 1))
     job = run(env)
     wait_until(lambda: len(job.job.failures) >= 2 and job.job.history.checkpoints.last_restore, "failures")
     ask = asker(job)

@@ -12,7 +12,7 @@ from firesteel.errors import ConfigurationError
 from firesteel.rest import server
 from firesteel.rest.registry import find_jobs
 from tests.rest.conftest import Asker, Launch, asker
-from tests.support.running import wait_until
+from tests.support.waiting import wait_until
 
 
 def raw(ask: Asker, data: bytes) -> bytes:

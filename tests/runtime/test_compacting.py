@@ -14,6 +14,7 @@ from firesteel.common.storage import LocalStorage
 from firesteel.runtime.compacting import COMPACT_FILES, Compactor
 from firesteel.state.compaction import Compaction
 from firesteel.state.files import Delta, StateFile, StateFileWriter
+from tests.support.waiting import PATIENCE_S
 
 
 class Chain:
@@ -37,7 +38,7 @@ class Chain:
         return self.compactor._running
 
     def ended(self, compaction: Compaction) -> list[dict[str, Any]]:
-        compaction._process.wait(30)
+        compaction._process.wait(PATIENCE_S)
         return self.compactor.shortened(self.files)
 
     def values(self, chain: list[dict[str, Any]]) -> dict[Any, Any]:
@@ -49,9 +50,13 @@ class Chain:
         return found
 
 
-def test_a_killed_compaction_is_tried_again_after_a_while(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_killed_compaction_is_tried_again_after_a_while(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     chain = Chain(tmp_path)
-    first = chain.started()
+    with monkeypatch.context() as patched:
+        patched.setenv("FIRESTEEL_CRASH", "merging-state:1:wait-600")
+        first = chain.started()
     assert first is not None
     os.kill(first._process.pid, signal.SIGKILL)
     assert chain.ended(first) == chain.files  # they are as good as before
@@ -107,7 +112,7 @@ def test_a_compaction_that_nobody_used_is_removed_at_the_end(tmp_path: Path) -> 
     chain = Chain(tmp_path)
     compaction = chain.started()
     assert compaction is not None
-    compaction._process.wait(30)
+    compaction._process.wait(PATIENCE_S)
     assert len(list(tmp_path.glob("state/slot-3-base-*"))) == 1
     chain.compactor.close()
     assert list(tmp_path.glob("state/*")) == []

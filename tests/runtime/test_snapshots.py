@@ -20,6 +20,7 @@ from firesteel.runtime.snapshots import KeyedStore, Snapshots
 from firesteel.state.compaction import compact
 from firesteel.state.files import NO_GROUP, UNION, StateFile
 from firesteel.state.hashmap import HashMapStore
+from tests.support.waiting import PATIENCE_S
 
 
 class SlotUnderTest:
@@ -64,7 +65,7 @@ def test_long_chains_are_compacted_in_the_background(tmp_path: Path) -> None:
         chain = slot.checkpoint(number)
         compaction = slot.snapshots._compactor._running
         if compaction is not None:
-            compaction._process.wait(30)  # so that the next checkpoint finds it done
+            compaction._process.wait(PATIENCE_S)  # so that the next checkpoint finds it done
     assert len(chain) <= COMPACT_FILES + 3
     assert slot.restored(chain) == dict(slot.table.scan())
     slot.snapshots.close()

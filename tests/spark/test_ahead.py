@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from firesteel.datastream import StreamExecutionEnvironment
 from firesteel.engine import session
 from tests.spark.test_jobs import slots
-from tests.support.running import wait_until
+from tests.support.waiting import wait_until
 
 
 def waiting_workers() -> list[psutil.Process]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.running import wait_until
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 

@@ -19,8 +19,7 @@ from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.datastream.window import TumblingEventTimeWindows
 from firesteel.errors import SavepointError
 from firesteel.graph.settings import StartSettings
-
-PATIENCE_S = 120.0
+from tests.support.waiting import PATIENCE_S
 
 
 class _Seconds(TimestampAssigner):

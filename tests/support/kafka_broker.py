@@ -22,9 +22,9 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from firesteel.connectors.kafka_transactions import TransactionAdmin, TransactionInfo
 from firesteel.engine.java import find_java
+from tests.support.waiting import PATIENCE_S, wait_until
 
 JARS = Path(__file__).parents[2] / "build" / "kafka"
-PATIENCE_S = 60.0
 
 _LOGGING = """
 status = error
@@ -197,12 +197,12 @@ class KafkaBroker:
             producer.commit_transaction(PATIENCE_S)
         else:
             producer.abort_transaction(PATIENCE_S)
-        deadline = time.monotonic() + PATIENCE_S
-        while self.in_doubt(name):  # the marker is on its way for a moment
-            assert time.monotonic() < deadline
+        self.settle(name)
 
     def messages(self, topic: str, *, committed: bool = True) -> list[Message]:
-        """All that readers see now."""
+        """All that readers see as soon as they see what is decided now."""
+        if committed:
+            self.settle()
         consumer = Consumer(
             {
                 "bootstrap.servers": self.bootstrap,
@@ -242,9 +242,13 @@ class KafkaBroker:
         with TransactionAdmin({"bootstrap.servers": self.bootstrap}) as admin:
             return admin.list_transactions(prefix, states)
 
-    def in_doubt(self, prefix: str = "firesteel") -> list[TransactionInfo]:
-        """Transactions that nobody has decided, or whose decision is not everywhere yet."""
-        return self.transactions(prefix, ("Ongoing", "PrepareCommit", "PrepareAbort"))
+    def undecided(self, prefix: str = "firesteel") -> list[TransactionInfo]:
+        """Transactions that nobody has committed or aborted."""
+        return self.transactions(prefix, ("Ongoing",))
+
+    def settle(self, prefix: str = "") -> None:
+        """Wait for the markers of what is decided, which are on their way for a moment."""
+        wait_until(lambda: not self.transactions(prefix, ("PrepareCommit", "PrepareAbort")), "markers of transactions")
 
 
 def _bytes(value: Any) -> bytes | None:

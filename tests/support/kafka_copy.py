@@ -6,17 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.support.kafka_broker import KafkaBroker
+from tests.support.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 JOB = ROOT / "tests" / "kafka" / "jobs" / "copy_job.py"
 RECORDS = 100
-PATIENCE_S = 60.0
 
 
 def end_of(process: subprocess.Popen[str]) -> str:
@@ -64,10 +63,7 @@ class CopyJob:
         self.check()
 
     def check(self) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while in_doubt := self.kafka.in_doubt(f"test-{self.sink}"):  # markers of a commit are on their way for a moment
-            assert all(each.state != "Ongoing" for each in in_doubt), in_doubt
-            assert time.monotonic() < deadline, in_doubt
+        assert self.kafka.undecided(f"test-{self.sink}") == []
         assert self.kafka.values(self.sink) == self.expected
 
     def written(self) -> int:

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
-from typing import Any
 
 from firesteel.common.completable_future import CompletableFuture
 from firesteel.common.storage import Storage
 from firesteel.coordinator.savepoint_requests import Ending
 from firesteel.datastream import StreamExecutionEnvironment
 from tests.support.local_engine import LocalRun
-
-PATIENCE_S = 60.0
-
-
-def wait_until(condition: Callable[[], Any], what: str) -> Any:
-    deadline, pause = time.monotonic() + PATIENCE_S, threading.Event()
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        pause.wait(0.005)
-    return found
+from tests.support.waiting import PATIENCE_S, wait_until
 
 
 class Running:
     """As a context: cancelled at its end, if it still runs."""
 
     def __init__(self, env: StreamExecutionEnvironment, directory: str | Storage, name: str = "job") -> None:
-        self.run = LocalRun(env, directory, name)
-        self.run.results.wait_for_room = lambda cancelled: None  # type: ignore[method-assign]  # nobody reads them meanwhile
+        self.run = LocalRun(env, directory, name).unread()
         self.job = self.run.job
         self.failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)

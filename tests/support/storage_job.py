@@ -19,7 +19,7 @@ RECORDS = 40_000
 def program(root: Path) -> StreamExecutionEnvironment:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).enable_checkpointing(5)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 0))
-    numbers = env.from_source(Sliced(NumberSequenceSource(1, RECORDS, 30_000), 1000), source_name="numbers")
+    numbers = env.from_source(Sliced(NumberSequenceSource(1, RECORDS), 1000), source_name="numbers")
     totals = numbers.key_by(lambda n: n % 100).reduce(lambda a, b: a + b).uid("totals")
     totals.sink_to(FileSink.for_row_format(str(root / "out"), Encoder.simple_string_encoder()).build()).uid("files")
     return env
@@ -36,4 +36,4 @@ def check_output(root: Path) -> None:
 
 
 if __name__ == "__main__":
-    LocalRun(program(Path(sys.argv[2])), sys.argv[1]).run()
+    LocalRun(program(Path(sys.argv[2])), sys.argv[1]).in_step().run()
