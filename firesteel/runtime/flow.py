@@ -6,7 +6,7 @@ watermark travels between two such batches, in order with them. Everything that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 MIN_WATERMARK = -(1 << 63)
@@ -102,44 +102,61 @@ class Gate:
 
     def update(self) -> None:
         channels = self._channels.values()
-        active = [channel.watermark for channel in channels if not channel.is_idle]
-        # when the last channel falls silent, the others have been waited for long enough
-        watermark = min(active) if active else max(channel.watermark for channel in channels)
+        watermark = _together([(channel.watermark, channel.is_idle) for channel in channels])
         if watermark > self.watermark:
             self.watermark = watermark
             self._advance(watermark)
-        if self._is_idle != (not active):
-            self._is_idle = not active
-            self._idle(self._is_idle)
+        is_idle = all(channel.is_idle for channel in channels)
+        if self._is_idle != is_idle:
+            self._is_idle = is_idle
+            self._idle(is_idle)
 
     def snapshot(self) -> dict[str, Any]:
-        """The watermarks; one that has not moved needs no saving."""
-        moved = {
-            n: (c.watermark, c.is_idle) for n, c in self._channels.items() if c.watermark > MIN_WATERMARK or c.is_idle
-        }
-        return {"watermark": self.watermark, "channels": moved, "idle": self._is_idle} if moved else {}
+        """The watermarks; one that has not moved needs no saving. If all input has ended, how far they were before: the end is
+        said again after a restore, unless there is more input then, whose records would all be late."""
+        ended = self.watermark == MAX_WATERMARK
+        states = {n: (c.reached if ended else c.watermark, c.is_idle) for n, c in self._channels.items()}
+        moved = {name: state for name, state in states.items() if state != (MIN_WATERMARK, False)}
+        watermark = _together(states.values()) if ended else self.watermark
+        return {"watermark": watermark, "channels": moved, "idle": self._is_idle} if moved else {}
 
     def restore(self, saved: dict[str, Any]) -> None:
         self.watermark, self._is_idle = saved["watermark"], saved["idle"]
         for name, (watermark, is_idle) in saved["channels"].items():
             if name in self._channels:
-                self._channels[name].watermark, self._channels[name].is_idle = watermark, is_idle
+                channel = self._channels[name]
+                channel.watermark, channel.is_idle = watermark, is_idle
+                channel.reached = watermark if watermark < MAX_WATERMARK else MIN_WATERMARK
+
+
+def _together(channels: Collection[tuple[int, bool]]) -> int:
+    """
+    :param channels: watermarks, and whether they are idle.
+    """
+    active = [watermark for watermark, is_idle in channels if not is_idle]
+    # when the last channel falls silent, the others have been waited for long enough
+    return min(active) if active else max(watermark for watermark, _ in channels)
 
 
 class Channel:
-    """One way into an operator: a subtask of an edge's producer."""
+    """One way into an operator: a subtask of an edge's producer.
 
-    __slots__ = ("_gate", "is_idle", "push", "take", "watermark")
+    :ivar reached: the watermark before the end of the input, if that has come.
+    """
+
+    __slots__ = ("_gate", "is_idle", "push", "reached", "take", "watermark")
 
     def __init__(self, gate: Gate, push: Push, take: Take | None) -> None:
         self._gate = gate
         self.push, self.take = push, take
-        self.watermark = MIN_WATERMARK
+        self.watermark = self.reached = MIN_WATERMARK
         self.is_idle = False
 
     def advance(self, watermark: int) -> None:
         if watermark > self.watermark:
             self.watermark = watermark
+            if watermark < MAX_WATERMARK:
+                self.reached = watermark
             self._gate.update()
 
     def idle(self, idle: bool) -> None:

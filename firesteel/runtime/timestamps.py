@@ -150,8 +150,9 @@ class Timestamper:
         return self._splits.wake()
 
     def advance(self, watermark: int) -> None:
-        if watermark == MAX_WATERMARK:  # the end of the input is the only thing to pass on
-            self.watermark = watermark
+        if (
+            watermark == MAX_WATERMARK
+        ):  # the end of the input is the only thing to pass on, and not to remember (see Gate)
             self._emitter.advance(watermark)
 
     def idle(self, idle: bool) -> None:
