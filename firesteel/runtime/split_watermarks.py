@@ -21,7 +21,7 @@ WHOLE = ""
 class BoundedGenerator:
     """The watermark trails the highest timestamp by a fixed bound."""
 
-    punctuated = False
+    punctuated = idle = False
 
     def __init__(self, bound: int) -> None:
         self._bound = bound
@@ -50,14 +50,15 @@ class CustomGenerator(WatermarkOutput):
         assert supplier is not None
         self._generator = supplier() if callable(supplier) else supplier
         self.highest: int | None = None
-        self.punctuated = False
+        self.punctuated = False  # something is to be said before the next record
+        self.idle = False
 
     @property
     def watermark(self) -> int:
         return MIN_WATERMARK if self.highest is None else self.highest
 
     def observe(self, values: Values, times: list[Any], start: int, end: int) -> int:
-        """Look at these records, up to the first after which the user emits a watermark."""
+        """Look at these records, up to the first after which the user emits a watermark or changes idleness."""
         self.punctuated = False
         for index in range(start, end):
             self._generator.on_event(values[index], times[index], self)
@@ -69,26 +70,39 @@ class CustomGenerator(WatermarkOutput):
         self._generator.on_periodic_emit(self)
 
     def emit_watermark(self, watermark: int) -> None:
+        self.mark_active()
         if watermark > self.watermark:
             self.highest = int(watermark)
             self.punctuated = True
 
     def mark_idle(self) -> None:
-        """Idleness is judged by `with_idleness`."""
+        self._set_idle(True)
 
     def mark_active(self) -> None:
-        """Idleness is judged by `with_idleness`."""
+        self._set_idle(False)
+
+    def _set_idle(self, idle: bool) -> None:
+        if idle != self.idle:
+            self.idle, self.punctuated = idle, True
 
 
 class SplitWatermark:
-    """One split."""
+    """One split.
 
-    __slots__ = ("generator", "idle", "last_record")
+    :ivar silent: it had no record for longer than the strategy waits.
+    """
+
+    __slots__ = ("generator", "last_record", "silent")
 
     def __init__(self, generator: BoundedGenerator | CustomGenerator, last_record: int) -> None:
         self.generator = generator
         self.last_record = last_record
-        self.idle = False
+        self.silent = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether event time goes on without it."""
+        return self.silent or self.generator.idle
 
 
 class SplitWatermarks:
@@ -118,7 +132,7 @@ class SplitWatermarks:
         generator = CustomGenerator(strategy) if strategy.kind == "custom" else BoundedGenerator(bound)
         # a restored one has been silent since the restart, whenever somebody says that it is here
         split = SplitWatermark(generator, self._started if name in self._restored else self._now())
-        generator.highest, split.idle = self._restored.pop(name, (None, False))
+        generator.highest, split.silent = self._restored.pop(name, (None, False))
         return split
 
     def keep(self, names: Iterable[str]) -> None:
@@ -161,7 +175,7 @@ class SplitWatermarks:
             if not split.idle and name not in reading and split.last_record <= latest
         ]
         for split in found:
-            split.idle = True
+            split.silent = True
         return bool(found)
 
     def not_idle_yet(self) -> None:
@@ -199,4 +213,4 @@ class SplitWatermarks:
     def restore(self, saved: dict[str, Any]) -> None:
         self._finished = saved.get("finished", MIN_WATERMARK)
         whole = self._splits[WHOLE]
-        whole.generator.highest, whole.idle = saved.get("highest"), saved.get("idle", False)
+        whole.generator.highest, whole.silent = saved.get("highest"), saved.get("idle", False)

@@ -66,7 +66,6 @@ class Timestamper:
         """These splits had their turn: the others may have been silent for long."""
         if self._splits.find_idle(splits):
             self.emit(periodic=False)
-            self._update_idle()
 
     # ---- records
 
@@ -74,7 +73,7 @@ class Timestamper:
         split = self._splits.current
         split.last_record = self._now()
         if self._is_idle or split.idle:
-            split.idle = self._starved = False
+            split.silent = self._starved = False
             self._update_idle()
         if times is None and self._strategy.timestamp_assigner is None and self._strategy.kind != "custom":
             self._pass_on(values)
@@ -134,12 +133,12 @@ class Timestamper:
         if watermark > self.watermark and not self._silent:
             self.watermark = watermark
             self._emitter.advance(watermark)
+        self._update_idle()
 
     def caught_up(self) -> None:
         """Nothing more comes for now: event time must not wait for it."""
         self._splits.find_idle()
         self.emit()
-        self._update_idle()
 
     def held_back(self) -> None:
         """Records are not read because this input is ahead of others: that they do not come does not make it idle."""

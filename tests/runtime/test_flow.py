@@ -287,6 +287,25 @@ def test_a_generator_of_the_users_own_puts_its_watermark_right_after_the_record(
     assert recorder.seen == [(9, 9), (10, 10), ("watermark", 10), (11, 11), (20, 20), ("watermark", 20)]
 
 
+class PausedByZero(EveryTen):
+    def on_event(self, event: Any, event_timestamp: int, output: Any) -> None:
+        if event == 0:
+            output.mark_idle()
+        elif event == 1:
+            output.mark_active()
+        else:
+            super().on_event(event, event_timestamp, output)
+
+
+def test_a_generator_of_the_users_own_says_when_nobody_has_to_wait_for_it() -> None:
+    strategy = WatermarkStrategy.for_generator(PausedByZero).with_timestamp_assigner(by_value)
+    stamper, recorder = timestamper(strategy)
+    stamper.push([0, 5, 1, 0, 0, 20], None)
+    assert recorder.seen[:4] == [(0, 0), ("idle", True), (5, 5), (1, 1)]
+    assert recorder.seen[4:7] == [("idle", False), (0, 0), ("idle", True)]
+    assert recorder.seen[7:] == [(0, 0), (20, 20), ("watermark", 20), ("idle", False)]
+
+
 def test_the_end_of_the_input_is_the_only_watermark_that_passes_an_assigner() -> None:
     stamper, recorder = timestamper(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(by_value))
     stamper.advance(100)
