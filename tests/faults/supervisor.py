@@ -31,6 +31,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 JOB = Path(__file__).parent / "jobs" / "sensor_job.py"
 PATIENCE_S = 90.0
 RECORDS, KEYS, RATE = 3000, 7, 1500
+LASTING = 50
+"""The rate of a start that is to be interrupted: its input does not end before that on the slowest of machines."""
 
 
 def wait_until(condition: Callable[[], Any], what: str, timeout: float = PATIENCE_S) -> Any:
@@ -216,7 +218,7 @@ class Arena:
 
     def start_and_crash(self, crash: str, **options: Any) -> Driver:
         """A start that must die at its crash point; until then nothing wrong may be visible."""
-        driver = self.start(crash, **options)
+        driver = self.start(crash, **{"rate": LASTING, **options})
         code = driver.wait()
         assert code == -signal.SIGKILL, f"it did not get to {crash}, but ended with {code}:\n{driver.said()}"
         self.check_so_far()

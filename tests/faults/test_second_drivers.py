@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import signal
 
-from tests.faults.supervisor import Arena
+from tests.faults.supervisor import LASTING, Arena
 
 
 def test_a_second_driver_is_refused_and_the_first_one_goes_on_undisturbed(arena: Arena) -> None:
-    arena.options["records"] = 9000
+    arena.options |= {"records": 9000, "rate": 900}
     first = arena.start()
     arena.wait_checkpoint(first)
     second = arena.start()  # refused long before Spark is up
@@ -32,7 +32,7 @@ def test_a_second_driver_is_refused_and_the_first_one_goes_on_undisturbed(arena:
 
 def test_a_driver_that_is_alive_is_replaced_when_that_is_asked_for(arena: Arena) -> None:
     """One that was killed needs no asking: all other fault tests start the next one without."""
-    first = arena.start(rate=50)  # a minute's work
+    first = arena.start(rate=LASTING)
     arena.wait_checkpoint(first)
     second = arena.start(take_over=True)
     assert first.wait() > 0

@@ -6,11 +6,11 @@ from __future__ import annotations
 import signal
 
 from tests.faults import oracle
-from tests.faults.supervisor import Arena, Driver, wait_until
+from tests.faults.supervisor import LASTING, Arena, Driver, wait_until
 
 
 def _stopped_at(arena: Arena, point: str) -> Driver:
-    driver = arena.start(f"{point}:stop", take_over=True)
+    driver = arena.start(f"{point}:stop", take_over=True, rate=LASTING)
     driver.wait_stopped()
     return driver
 
@@ -34,7 +34,7 @@ def test_drivers_that_wake_after_their_successor_has_finished_change_nothing(are
     for point in ("before-metadata:2", "after-rename:2"):
         zombies[point] = _stopped_at(arena, point)
     before = arena.newest_incarnation()
-    anywhere = arena.start(take_over=True)
+    anywhere = arena.start(take_over=True, rate=LASTING)
     arena.wait_checkpoint(anywhere, after=before)
     anywhere.signal(signal.SIGSTOP)
     zombies["anywhere"] = anywhere
@@ -53,7 +53,7 @@ def test_drivers_that_wake_from_their_recovery_do_not_harm_their_successor(arena
     arena.start_and_crash("after-rename:2")
     zombies = {point: _stopped_at(arena, point) for point in ("after-claim:1", "recovery-before-confirm:1")}
     before = arena.newest_incarnation()
-    successor = arena.start(take_over=True, rate=100)  # it must not end before the zombies have
+    successor = arena.start(take_over=True, rate=LASTING)  # it must not end before the zombies have
     arena.wait_checkpoint(successor, after=before)
     wait_until(lambda: len(arena.completed()) == 1, "the successor to drop the checkpoint it started from")
     _wake(zombies)
