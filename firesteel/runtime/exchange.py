@@ -12,7 +12,7 @@ import contextlib
 import pickle
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from firesteel.common.plain import is_plain, pickle_plain
 from firesteel.errors import GraphError, InvalidKeyError, SerializationError
@@ -26,8 +26,11 @@ from firesteel.runtime.wire import ROW
 BATCH_RECORDS = 8192
 _NOTHING = object()
 
-Send = Callable[[int, bytes], None]
-"""Takes the target slot and a pickled batch."""
+
+class Send(Protocol):
+    """Takes the target slot and a row's payload."""
+
+    def __call__(self, target: int, payload: bytes, *, first: bool = False) -> None: ...
 
 
 class _Buffer:
@@ -116,6 +119,11 @@ class Exchange:
             buffer.note(watermark)
 
     def idle(self, idle: bool) -> None:
+        if (
+            self._idle and not idle
+        ):  # said before anything else of this epoch, or others' watermarks make its records late
+            for target in self._targets:
+                self._send(target, self._prefix, first=True)
         self._idle = idle
 
     def flush(self, barrier: bool = False) -> None:

@@ -122,6 +122,8 @@ class Gate:
 
     def restore(self, saved: dict[str, Any]) -> None:
         self.watermark, self._is_idle = saved["watermark"], saved["idle"]
+        if self._is_idle:
+            self._idle(True)
         for name, (watermark, is_idle) in saved["channels"].items():
             if name in self._channels:
                 channel = self._channels[name]

@@ -142,6 +142,13 @@ class SplitWatermarks:
         for split in before.values():
             self._finished = max(self._finished, split.generator.watermark)
 
+    def expect(self, names: Iterable[str]) -> None:
+        """Wait for these, which are open."""
+        now = self._now()
+        for name in names:
+            split = self._splits[name]
+            split.silent, split.last_record = False, now
+
     def read_from(self, name: str) -> None:
         """The next records are of this split, which is open."""
         self.current = self._splits[name]

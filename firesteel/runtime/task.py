@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 from firesteel.common.crashpoints import crash_point
-from firesteel.connectors.base import Aside, Json, Timestamped
+from firesteel.connectors.base import Aside, Json, SourceReader, Timestamped
 from firesteel.errors import FiresteelError, SideOutputError, SlotLostError
 from firesteel.graph.plan import JobPlan
 from firesteel.runtime.assembly import Assembly, Reading
@@ -84,7 +84,7 @@ class SlotTask:
         """Run one level of one epoch: all its input is in `payloads` or here already, all its output goes to `send_row`."""
         self._advance(order)
         self._snapshots.check()
-        self._send_row, self._sequence = send_row, 0
+        self._send_row, self._sequence = send_row, 1
         parts = self.assembly
         if parts.frames:
             self._begin_frames(order)
@@ -118,10 +118,16 @@ class SlotTask:
             self._end_epoch(order)
 
     def _input(self, level: int, payloads: Iterable[bytes]) -> Iterator[tuple[Channel, Batch]]:
-        inputs = self.assembly.inputs
+        inputs, rows = self.assembly.inputs, iter(payloads)
+        for payload in rows:
+            _, edge, upstream = ROW.unpack_from(payload)
+            if len(payload) > ROW.size:
+                rows = chain((payload,), rows)
+                break
+            inputs[edge, upstream].idle(False)
         for edge, batch in self.assembly.own.take(level):
             yield inputs[edge, self._place.slot], batch
-        for payload in payloads:
+        for payload in rows:
             _, edge, upstream = ROW.unpack_from(payload)
             yield inputs[edge, upstream], pickle.loads(memoryview(payload)[ROW.size :])
 
@@ -158,6 +164,10 @@ class SlotTask:
         )
 
     def _read(self, order: LevelOrder) -> None:
+        for reading in self.assembly.readings:  # before any is read, or one that was idle finds event time ahead of it
+            uid = reading.operator.uid
+            if order.ranges.get(uid) and isinstance(reading.target, Timestamper):
+                self._expect(reading.reader, reading.target, order.ranges[uid], order.splits.get(uid))
         for reading in self.assembly.readings:
             uid = reading.operator.uid
             ranges, splits = order.ranges.get(uid, []), order.splits.get(uid)
@@ -171,6 +181,19 @@ class SlotTask:
             if uid in order.ended:
                 reading.target.advance(MAX_WATERMARK)
 
+    def _expect(
+        self, reader: SourceReader, timestamper: Timestamper, ranges: list[Json], left: list[str] | None
+    ) -> None:
+        """
+        :param left: the splits that are not finished with these ranges. None: the source has no splits.
+        """
+        first = [WHOLE]
+        if left is not None:
+            side_by_side = reader.side_by_side
+            first = list(chain.from_iterable(map(reader.splits_of, ranges if side_by_side else ranges[:1])))
+            timestamper.keep([*first, *left] if side_by_side else first)
+        timestamper.expect(first)
+
     def _read_splits(self, reading: Reading, timestamper: Timestamper, ranges: list[Json], left: list[str]) -> None:
         """Read ranges of splits that have watermarks of their own.
 
@@ -179,8 +202,6 @@ class SlotTask:
         reader = reading.reader
         splits = [reader.splits_of(planned) for planned in ranges]
         names = list(chain.from_iterable(splits))
-        if reader.side_by_side:
-            timestamper.keep([*names, *left])
         for of, planned in zip(splits, ranges, strict=True):
             if not reader.side_by_side:
                 timestamper.keep(of)
@@ -285,10 +306,12 @@ class SlotTask:
         payload = pickle.dumps(values, protocol=pickle.HIGHEST_PROTOCOL)
         self._send(self._place.slot, ROW.pack(DRIVER, COLLECTED, self._place.slot) + payload)
 
-    def _send(self, target: int, payload: bytes) -> None:
-        address = address_of(self._sequence, self._place.slot, target, self._plan.slots)
-        self._sequence += 1
-        self._send_row(address, payload)
+    def _send(self, target: int, payload: bytes, *, first: bool = False) -> None:
+        """
+        :param first: before everything else of the level, also of other slots.
+        """
+        self._send_row(address_of(0 if first else self._sequence, self._place.slot, target, self._plan.slots), payload)
+        self._sequence += not first
 
     def order(self, message: dict[str, Any]) -> None:
         """Something to do that is no part of an epoch, as the driver says over the control connection."""

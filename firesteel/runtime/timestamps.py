@@ -58,6 +58,12 @@ class Timestamper:
         self._splits.keep(splits)
         self._update_idle()
 
+    def expect(self, splits: Collection[str]) -> None:
+        """Records of these splits are about to come: event time waits for them, also if they were silent before."""
+        self._splits.expect(splits)
+        self._starved = False
+        self._update_idle()
+
     def read_from(self, split: str) -> None:
         """The next records are of this split."""
         self._splits.read_from(split)
@@ -190,6 +196,8 @@ class Timestamper:
         self._splits.restore(saved)
         self._starved = saved.get("starved", False)
         self._is_idle = saved.get("silent", saved.get("idle", False))
+        if self._is_idle:
+            self._emitter.idle(True)
 
 
 def _no_timestamp(stamp: Any, assigner: Any) -> UserCodeError:

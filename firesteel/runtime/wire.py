@@ -7,7 +7,8 @@ A **row** is `(address, payload)`. The address is a 64-bit number that Spark sor
 Taken modulo the number of slots its lower half is the target, and its order is (sequence, upstream), so a level consumes
 its input in an order that does not depend on which shuffle block arrived first. The payload starts with the level that
 consumes it, the edge it travels on and the slot it comes from; `DRIVER` as level means that every level passes it on
-until the driver has it.
+until the driver has it. A payload of nothing else says that a channel which was idle is not any more. Such rows have the
+sequence 0, so they come before all others: event time must not get ahead of records that are on their way.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ since for them it does matter.
 Each window has its own partial result, and gets what a channel has for it in the order of the records. So functions only
 have to be associative, which they have to be for windows that merge, too.
 
-An operator's watermark can be ahead of a channel's after all: the channel was idle, or restored by a program that makes
+An operator's watermark can be ahead of a channel's after all: the channel was idle before, or restored by a program that makes
 watermarks in another way. Then a partial result may come too late for its window like a record, and is dropped like it.
 That takes nothing but the number of records. It is known, and so is why windows with allowed lateness are not combined here
 (they fire for every record) and those that give late records out are not, either.
@@ -90,8 +90,7 @@ class CombiningExchange(KeyExchange):
 
     def push(self, values: Values, times: Times) -> None:
         unsure = self._restored and self._watermark == MIN_WATERMARK
-        unheard = self._buffers[0].idle  # nobody waits for this channel until it is heard of again
-        if self._pause or unsure or unheard or times is None or None in times:
+        if self._pause or unsure or self._idle or times is None or None in times:  # nobody waits for an idle channel
             super().push(values, times)  # where a timestamp is missing, the receiver says so
             return
         for pane, some, stamps in by_pane(values, times, self._offset, self._grain, self._size == self._slide):
