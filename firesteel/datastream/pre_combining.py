@@ -6,6 +6,7 @@ This file says for which windows that gives the same results; `runtime/windows/p
 from __future__ import annotations
 
 import dis
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -51,8 +52,15 @@ def _merges(merge: Any) -> bool:
     if code.co_flags & 0x0C:
         return True  # *args, **kwargs: whoever they are handed to
     arguments = code.co_varnames[: code.co_argcount][-2:]
-    read = {i.argval for i in dis.get_instructions(code) if i.opname.startswith("LOAD_")}
-    return len(arguments) == 2 and read.issuperset(arguments)
+    return len(arguments) == 2 and _names_read(dis.get_instructions(code)).issuperset(arguments)
+
+
+def _names_read(instructions: Iterable[Any]) -> set[Any]:
+    read: set[Any] = set()
+    for each in instructions:
+        if "LOAD_" in each.opname:  # from Python 3.13 on one instruction may load two
+            read.update(each.argval if isinstance(each.argval, tuple) else (each.argval,))
+    return read
 
 
 def settled(plan: JobPlan, enabled: bool) -> JobPlan:

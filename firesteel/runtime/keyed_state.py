@@ -21,7 +21,7 @@ from firesteel.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from firesteel.errors import StateError
+from firesteel.errors import StateError, UserCodeError
 from firesteel.runtime import ttl
 from firesteel.runtime.ttl import Cleanup, Now, TimeToLive
 from firesteel.state.store import TTL, Accessors, ListAccessors, MapAccessors, Store
@@ -229,10 +229,23 @@ class KeyedAggregatingState(AggregatingState[Any, Any]):
 
         def absorb(other: Any) -> None:
             accumulator = read()
-            write(other if accumulator is None else function.merge(accumulator, other))
+            write(other if accumulator is None else merged(function, accumulator, other))
 
         self.get, self.add, self.clear = get, add, clear
         self.take, self.absorb = _taking(read, clear), absorb
+
+
+def merged(function: AggregateFunction, one: Any, other: Any) -> Any:
+    """
+    :raises UserCodeError: there is nothing: a `merge` may be a stub where it is never called, and records would be lost here.
+    """
+    accumulator = function.merge(one, other)
+    if accumulator is None:
+        raise UserCodeError(
+            f"{type(function).__name__}.merge() returned None: it must return the accumulator of all inputs, or records "
+            f"would be lost. Session windows need it; others do without if pre_combine(False) is called on the windowed stream"
+        )
+    return accumulator
 
 
 def _taking(read: Callable[[], Any], clear: Callable[[], None]) -> Callable[[], Any]:

@@ -208,10 +208,12 @@ class Continuously:
     def __init__(self, interval: int, event: bool) -> None:
         self.interval, self.event = interval, event
 
-    def schedule(self, world: Oracle, pane: Pane, after: int) -> None:
+    def schedule(self, world: Oracle, pane: Pane, after: int, fired: bool) -> None:
+        """It fires at the end of the window and not after, unless that is long over: by the clock, in windows by event time."""
         end = last_timestamp(pane.window)
+        ahead = after < end if fired else after <= end
         no_more = self.event and world.watermark == FOREVER  # the input has ended, and an endless window would go on
-        pane.notes["next"] = end if after < end < after + self.interval or no_more else after + self.interval
+        pane.notes["next"] = end if (ahead and end < after + self.interval) or no_more else after + self.interval
         world.set_timer(pane.notes["next"], pane, self.event, True)
 
     def on_record(self, world: Oracle, pane: Pane, value: Any, time: int | None) -> str:
@@ -222,7 +224,7 @@ class Continuously:
         if pane.notes.get("next") is None:
             now = time if self.event else world.clock
             assert now is not None
-            self.schedule(world, pane, now // self.interval * self.interval)
+            self.schedule(world, pane, now // self.interval * self.interval, fired=False)
         return ""
 
     def on_timer(self, world: Oracle, pane: Pane, time: int, event: bool) -> str:
@@ -232,7 +234,7 @@ class Continuously:
             return "fire"
         if pane.notes.get("next") != time:
             return ""
-        self.schedule(world, pane, time)
+        self.schedule(world, pane, time, fired=True)
         return "fire"
 
     def on_merge(self, world: Oracle, pane: Pane, parts: list[Pane]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -14,6 +15,7 @@ from firesteel.datastream import (
     KeyedStream,
     OutputTag,
 )
+from firesteel.datastream.pre_combining import _names_read
 from firesteel.datastream.window import (
     CountEvictor,
     CountTrigger,
@@ -183,3 +185,9 @@ def test_where_keys_do_not_repeat_records_are_sent_as_they_are() -> None:
         take.side_effect = lambda operator, partials: operator.push(partials[2], [5] * len(partials[2]))
         assert sorted(harness.run().results(stream)) == [(n, 1) for n in range(40)]
         assert take.call_count == 1
+
+
+def test_names_are_found_where_one_instruction_loads_two() -> None:
+    """As from Python 3.13 on."""
+    both = SimpleNamespace(opname="LOAD_FAST_LOAD_FAST", argval=("one", "other"))
+    assert _names_read([both, SimpleNamespace(opname="RETURN_VALUE", argval=None)]) == {"one", "other"}

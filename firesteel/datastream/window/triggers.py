@@ -99,9 +99,13 @@ class _Continuous(_Plain):
         if time is not None:
             self._register(ctx, time)
 
-    def _schedule(self, after: int, window: Any, ctx: Trigger.TriggerContext) -> None:
+    def _schedule(self, after: int, window: Any, ctx: Trigger.TriggerContext, first: bool = True) -> None:
+        """
+        :param first: it has not fired at `after`, and does if that is the end of the window.
+        """
         time, end = after + self.interval, window.max_timestamp()
-        if after < end < time or self._is_over(ctx):  # not later: windows by event time may long be over by the clock
+        # not in windows that are over: those by event time may long be, by the clock
+        if after - first < end < time or self._is_over(ctx):
             time = end
         ctx.get_partitioned_state(self._next_fire).add(time)
         self._register(ctx, time)
@@ -111,7 +115,7 @@ class _Continuous(_Plain):
         if state.get() != time:
             return False
         state.clear()
-        self._schedule(time, window, ctx)
+        self._schedule(time, window, ctx, first=False)
         return True
 
     def _forget(self, ctx: Trigger.TriggerContext) -> int | None:

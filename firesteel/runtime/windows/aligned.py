@@ -103,8 +103,20 @@ class AlignedWindowOperator(WindowOperator):
         if self._event_time and self._kind.allowed_lateness:
             super()._resume(table)
             return
-        self._open = dict.fromkeys(self._table.windows())
+        for window in list(self._table.windows()):
+            if self._lateness.has_ended(
+                window
+            ):  # it has fired, and was kept for late records in the program before
+                self._forget(window)
+            else:
+                self._open[window] = None
         self.timers.next_end = min((window.max_timestamp() for window in self._open), default=MAX_LONG_VALUE)
+
+    def _forget(self, window: TimeWindow) -> None:
+        pane = self._pane(window)
+        for key, _ in pane.scan():
+            pane.delete(key)
+            self._evaluation.clear(key, window)
 
     def _create_timers(self, *parts: Any) -> WindowEnds:
         return WindowEnds(self._kind.assigner.is_event_time(), self.end_windows, *parts)

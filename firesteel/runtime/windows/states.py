@@ -6,16 +6,17 @@ They are typed states like users', in scopes of their own whose current key is t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from firesteel.datastream.functions import AggregateFunction, ReduceFunction
 from firesteel.datastream.rolling import RollingField
 from firesteel.datastream.window.time_windows import AlignedWindows
-from firesteel.errors import StateError, UserCodeError
+from firesteel.errors import StateError
 from firesteel.graph import nodes
 from firesteel.graph.keys import namespaced
 from firesteel.runtime.callables import method_of
-from firesteel.runtime.keyed_state import KeyedAggregatingState, KeyedListState, KeyedReducingState, KeyedState
+from firesteel.runtime.keyed_state import KeyedAggregatingState, KeyedListState, KeyedReducingState, KeyedState, merged
 from firesteel.state.store import Store, ValueTable, WindowTable
 
 CONTENTS, RECORDS = "/window-contents", "/window-records"
@@ -79,18 +80,7 @@ def merge_of(kind: nodes.Window, example: Any) -> Callable[[Any, Any], Any]:
     if not isinstance(kind.combine, AggregateFunction):
         reduce: Callable[[Any, Any], Any] = method_of(kind.combine, ReduceFunction, "reduce")
         return reduce
-    merge = kind.combine.merge
-    return lambda a, b: _not_none(merge(a, b))
-
-
-def _not_none(merged: Any) -> Any:
-    """A `merge` that is never called with other windows may be a stub, and a stub would lose records here."""
-    if merged is None:
-        raise UserCodeError(
-            "merge() returned None: it must return the accumulator of the inputs of both, or records would be lost. To do "
-            "without it, call pre_combine(False) on the windowed stream"
-        )
-    return merged
+    return partial(merged, kind.combine)
 
 
 def check_contents(kind: nodes.Window, store: Store) -> None:
