@@ -373,6 +373,7 @@ def _given(sc: SparkContext, settings: Mapping[str, str], master: str | None) ->
             RuntimeWarning,
             stacklevel=3,
         )
+    spark_private.work_with_this_python(sc)
     return SparkHandle(spark_private.session_of(sc), None)
 
 

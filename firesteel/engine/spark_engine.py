@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pickle
+import re
 import secrets
 import sys
 import threading
@@ -315,10 +316,14 @@ def refuse_cluster(master: str) -> None:
         )
 
 
+_PYTHON_ERROR = re.compile(r"(?!org\.|java\.)(\w+\.)*[A-Z]\w*(Error|Exception|Exit)(: |$)")
+
+
 def _innermost(error: Exception) -> str:
     """The line of a Spark failure that says something: the last one of the Python traceback inside it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     for line in lines:
         if line.startswith(("firesteel.", "org.apache.spark.SparkException: Python worker", "Caused by: java.io")):
             return line
-    return lines[0] if lines else type(error).__name__
+    raised = [line for line in lines if _PYTHON_ERROR.match(line)]
+    return raised[-1] if raised else lines[0] if lines else type(error).__name__

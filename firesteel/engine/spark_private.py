@@ -107,6 +107,13 @@ def start_context(settings: Mapping[str, str], log: Path) -> SparkContext:
     return sc
 
 
+def work_with_this_python(sc: SparkContext) -> None:
+    """Where nobody says otherwise, PySpark's workers are whatever `python3` is on the path, which may have no firesteel."""
+    asked_for = sc.getConf().contains("spark.pyspark.python") or "PYSPARK_PYTHON" in os.environ
+    if sys.executable and not asked_for and str(sc.master).startswith("local"):
+        sc.pythonExec = sys.executable
+
+
 def attach_to_submitted_jvm() -> None:
     """Connect to the JVM that spark-submit has started, so that SparkConf shows what was submitted."""
     SparkContext._ensure_initialized()

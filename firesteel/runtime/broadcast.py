@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from firesteel.datastream.broadcast_functions import KeyedBroadcastProcessFunction, KeyedStateFunction
 from firesteel.datastream.state import MapStateDescriptor, StateDescriptor
@@ -13,22 +13,9 @@ from firesteel.graph import nodes
 from firesteel.graph.plan import PlannedOperator
 from firesteel.runtime.context import FunctionContext
 from firesteel.runtime.flow import Emitter, Push, Times, Values
-from firesteel.runtime.keyed_state import KeyedState
+from firesteel.runtime.keyed_state import KeyedState, NoKey
 from firesteel.runtime.operator_state import OperatorState, ReadOnlySlotBroadcastState, SlotBroadcastState
 from firesteel.runtime.process import ProcessLoop
-
-
-class _NoKey:
-    """The current key while a broadcast record is processed. Looking for its state fails, whatever state it is."""
-
-    def __hash__(self) -> NoReturn:
-        raise StateError(
-            "keyed state and timers cannot be used in process_broadcast_element(): a broadcast record has no key. Use "
-            "ctx.apply_to_keyed_state(descriptor, function) for the state of every key"
-        )
-
-    def __repr__(self) -> str:
-        return "no key"
 
 
 class BroadcastStates:
@@ -142,7 +129,10 @@ def broadcast_ports(
     if keyed is None:
         return [element.push, broadcast.push]
     assert isinstance(function, KeyedBroadcastProcessFunction)
-    no_key = _NoKey()
+    no_key = NoKey(
+        "keyed state and timers cannot be used in process_broadcast_element(): a broadcast record has no key. Use "
+        "ctx.apply_to_keyed_state(descriptor, function) for the state of every key"
+    )
 
     def push_broadcast(values: Values, times: Times) -> None:
         keyed.key = no_key

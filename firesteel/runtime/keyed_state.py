@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from firesteel.datastream.functions import AggregateFunction
 from firesteel.datastream.state import (
@@ -34,6 +34,28 @@ def wall_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
+class NoKey:
+    """The current key where there is none. Looking for its state fails, whatever state it is.
+
+    :param why: what the error says.
+    """
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def __hash__(self) -> NoReturn:
+        raise StateError(self._why)
+
+    def __repr__(self) -> str:
+        return "no key"
+
+
+_BEFORE_ANY = NoKey(
+    "keyed state cannot be read or written in open(): it belongs to keys, and there is one only while a record or a timer is "
+    "processed. Get the state in open(), and use it in process_element() or whatever the function is called for"
+)
+
+
 class KeyedState:
     """One operator's keyed state in one subtask. Setting `key` is all that switching to another key takes."""
 
@@ -43,7 +65,7 @@ class KeyedState:
         """
         :param now: the processing time in milliseconds, by which time-to-live goes.
         """
-        self.key: Any = None
+        self.key: Any = _BEFORE_ANY
         self.store = store
         self._now = now
         self._prefix = ""

@@ -282,8 +282,11 @@ tell()
 """
 
 
-def test_a_given_session_is_checked_used_as_it_is_and_left_alone(sandbox: Sandbox) -> None:
-    script = sandbox.start(GIVEN)
+def test_a_given_session_is_checked_used_as_it_is_and_left_alone(sandbox: Sandbox, tmp_path: Path) -> None:
+    other = tmp_path / "python3"  # what PySpark takes if nobody says otherwise: not ours
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    script = sandbox.start(GIVEN, PATH=f"{tmp_path}:{os.environ['PATH']}")
     stdout, _ = script.communicate(timeout=120)  # stderr: the user's session, the user's noise
     assert script.returncode == 0
     facts = facts_of(stdout)

@@ -1,10 +1,10 @@
-"""What the engine refuses before it does anything."""
+"""What the engine refuses before it does anything, and what it says of Spark's failures."""
 
 from __future__ import annotations
 
 import pytest
 
-from firesteel.engine.spark_engine import refuse_cluster
+from firesteel.engine.spark_engine import _innermost, refuse_cluster
 from firesteel.errors import ConfigurationError
 
 
@@ -16,3 +16,14 @@ def test_a_cluster_is_refused_with_what_to_use_instead(master: str) -> None:
 
 def test_local_masters_are_fine() -> None:
     refuse_cluster("local[2]")
+
+
+def test_of_a_traceback_of_a_worker_the_error_is_said() -> None:
+    text = """An exception was thrown from the Python worker:
+    Traceback (most recent call last):
+      File "worker.py", line 71, in read_command
+    ModuleNotFoundError: No module named 'firesteel'
+
+        at org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:581)
+    java.lang.IllegalStateException: not this"""
+    assert _innermost(RuntimeError(text)) == "ModuleNotFoundError: No module named 'firesteel'"

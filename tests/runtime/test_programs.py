@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 
 from firesteel.common import Encoder, RestartStrategies, Types
 from firesteel.datastream import (
+    EmbeddedRocksDBStateBackend,
     KeyedProcessFunction,
+    ListStateDescriptor,
     MapFunction,
+    MapStateDescriptor,
     RuntimeContext,
     StreamExecutionEnvironment,
     ValueStateDescriptor,
@@ -248,3 +251,32 @@ def test_one_state_name_with_two_types_is_a_clear_error(tmp_path: Path) -> None:
     error = failing(tmp_path, lambda env: env.from_sequence(1, 1).key_by(abs).map(TwoTypes()))
     assert isinstance(error, StateError)
     assert "one name has one type" in str(error)
+
+
+class TooSoon(AsksForState):
+    def __init__(self, use: Any) -> None:
+        self._use = use
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._use(runtime_context)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda ctx: ctx.get_state(ValueStateDescriptor("last", Types.INT())).update(1),
+        lambda ctx: ctx.get_state(ValueStateDescriptor("last", Types.INT())).value(),
+        lambda ctx: ctx.get_list_state(ListStateDescriptor("all", Types.INT())).add(1),
+        lambda ctx: ctx.get_map_state(MapStateDescriptor("by name", Types.STRING(), Types.INT())).put("a", 1),
+    ],
+)
+@pytest.mark.parametrize("rocksdb", [False, True])
+def test_keyed_state_in_open_is_an_error_as_there_is_no_key(tmp_path: Path, use: Any, rocksdb: bool) -> None:
+    def build(env: StreamExecutionEnvironment) -> Any:
+        if rocksdb:
+            env.set_state_backend(EmbeddedRocksDBStateBackend())
+        return env.from_sequence(1, 1).key_by(abs).map(TooSoon(use))
+
+    error = failing(tmp_path, build)
+    assert isinstance(error, StateError)
+    assert "cannot be read or written in open()" in str(error)

@@ -104,9 +104,7 @@ class AlignedWindowOperator(WindowOperator):
             super()._resume(table)
             return
         for window in list(self._table.windows()):
-            if self._lateness.has_ended(
-                window
-            ):  # it has fired, and was kept for late records in the program before
+            if self._lateness.has_ended(window):  # it has fired, and was kept for late records in the program before
                 self._forget(window)
             else:
                 self._open[window] = None
