@@ -1,4 +1,4 @@
-"""Splits, alignment and an interval join on a real Spark, with a source that fails on the way."""
+"""Splits, alignment, idleness and an interval join on a real Spark, with a source that fails on the way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 from firesteel.common import Duration, Time, WatermarkStrategy
 from firesteel.datastream import ProcessJoinFunction, StreamExecutionEnvironment
 from firesteel.datastream.connectors.file_system import FileSource, StreamFormat
+from firesteel.datastream.window import TumblingEventTimeWindows
 from firesteel.testing import FailingSource
+from tests.support.scheduled import Scheduled
 from tests.support.slicing import Sliced
 
 RECORDS, KEYS = 12_000, 50
@@ -52,3 +54,23 @@ def test_files_are_joined_exactly_once_while_one_side_is_held_back(
         if 0 <= right < RECORDS
     )
     assert "restarts from its last checkpoint" in caplog.text
+
+
+@pytest.mark.parametrize("pre_combined", [False, True])
+def test_a_subtask_that_was_idle_loses_no_record_when_it_has_some_again(
+    env: StreamExecutionEnvironment, pre_combined: bool
+) -> None:
+    """The row that says so comes through Spark's shuffle before all records of the epoch."""
+    end = 20_000
+    times = range(end)
+    busy, falls_silent = [list(times[:10]), [10], times[11:]], [list(times[:10]), [], times[11:]]
+    source = Scheduled(subtasks=[busy, falls_silent])
+    strategy = (
+        WatermarkStrategy.for_monotonous_timestamps()
+        .with_timestamp_assigner(lambda value, _: int(value))
+        .with_idleness(Duration.of_millis(1))
+    )
+    windows = env.from_source(source, strategy, "source").map(lambda time: (time % 8, 1)).key_by(lambda pair: pair[0])
+    counts = windows.window(TumblingEventTimeWindows.of(Time.milliseconds(1000))).pre_combine(pre_combined).sum(1)
+    with counts.execute_and_collect("idle") as results:
+        assert sum(count for _, count in results) == 10 + 1 + 2 * (end - 11) + 10
