@@ -6,6 +6,7 @@ A plain value is its own field 0.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from typing import Any
 
 from firesteel.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
@@ -23,6 +24,16 @@ class FieldSelector:
 
     def __call__(self, value: Any) -> Any:
         return field_of(value, self._field)
+
+
+class FieldsSelector:
+    """A function that gives several fields of a record as a tuple."""
+
+    def __init__(self, fields: Iterable[Field]) -> None:
+        self._fields = tuple(fields)
+
+    def __call__(self, value: Any) -> tuple[Any, ...]:
+        return tuple([field_of(value, field) for field in self._fields])
 
 
 def check_field(method: str, field: Any, declared: TypeInformation | None) -> Field:
