@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from firesteel.common.typeinfo import TypeInformation, Types
+from firesteel.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from firesteel.datastream.fields import Field, FieldSelector, FieldsSelector, check_field, type_of_field
 from firesteel.datastream.functions import KeySelector
 from firesteel.errors import GraphError
@@ -36,7 +36,7 @@ def key_selection(
         fields = [
             check_field("key_by", each, declared) for each in (given if isinstance(given, (list, tuple)) else [given])
         ]
-        return _selector(fields), key_type or _type(fields, declared)
+        return _selector(fields, declared), key_type or _type(fields, declared)
     if not isinstance(given, KeySelector) and not callable(given):
         raise GraphError(
             f"key_by() takes a KeySelector, a function or the position or name of a field, not {given!r:.200}"
@@ -44,10 +44,11 @@ def key_selection(
     return given, key_type
 
 
-def _selector(fields: list[Field]) -> Callable[[Any], Any]:
+def _selector(fields: list[Field], declared: TypeInformation | None) -> Callable[[Any], Any]:
     if not fields:
         raise GraphError("key_by() takes at least one field")
-    if all(isinstance(field, int) for field in fields):
+    indexed = declared is None or isinstance(declared, (TupleTypeInfo, RowTypeInfo))
+    if indexed and all(isinstance(field, int) for field in fields):
         return itemgetter(*fields)  # of all ways the fastest, and called twice for each record
     return FieldSelector(fields[0]) if len(fields) == 1 else FieldsSelector(fields)
 

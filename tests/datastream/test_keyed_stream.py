@@ -1,4 +1,5 @@
 import pickle
+from operator import itemgetter
 
 import cloudpickle
 import pytest
@@ -94,6 +95,22 @@ def test_several_fields_are_one_key_of_all_of_them(env, fields, declared):
     selector = pickle.loads(pickle.dumps(last(env).inputs[0].key_selector))
     assert selector(record) == ("a", "x")
     assert keyed._key_type == (declared and Types.TUPLE([Types.STRING(), Types.STRING()]))
+
+
+@pytest.mark.parametrize(
+    ("value", "declared"), [("ab", Types.STRING()), (7, Types.LONG()), (b"ab", Types.PRIMITIVE_ARRAY(Types.BYTE()))]
+)
+def test_a_value_declared_as_plain_is_its_own_field_0(env, value, declared):
+    keyed = env.from_collection([value], declared).key_by(0)
+    assert keyed._inputs[0].key_selector(value) == value
+    with pytest.raises(GraphError, match=r"key_by\(1\): there is no such field"):
+        env.from_collection(["ab"], Types.STRING()).key_by(1)
+
+
+def test_fields_of_tuples_are_selected_by_the_fastest_means(env, pairs):
+    for stream in (pairs, env.from_collection([("a", 1)])):
+        assert isinstance(stream.key_by(0)._inputs[0].key_selector, itemgetter)
+        assert isinstance(stream.key_by(0, 1)._inputs[0].key_selector, itemgetter)
 
 
 def test_any_number_of_fields_can_be_the_key(env):
