@@ -36,6 +36,7 @@ from firesteel.datastream.windowing import WindowOperations
 from firesteel.errors import GraphError
 from firesteel.graph.nodes import (
     AssignTimestamps,
+    Chaining,
     Collect,
     Filter,
     FlatMap,
@@ -103,8 +104,8 @@ class DataStream(DataFrameOperations, Flink1Stream, WindowOperations, Described)
         return self.set_parallelism(1).set_max_parallelism(1)
 
     def start_new_chain(self: Self) -> Self:
-        """Begin a level (a Spark stage) with this operator."""
-        return self._change("start_new_chain()", chaining=False)
+        """Begin a level (a Spark stage) with this operator; what follows it may be in the same one."""
+        return self._change("start_new_chain()", chaining=Chaining.HEAD)
 
     def set_buffer_timeout(self: Self, timeout_millis: int) -> Self:
         """Accepted without effect: records wait for no buffer, but for the end of their epoch."""

@@ -34,6 +34,47 @@ def test_forward_edges_stay_in_their_level_and_others_start_the_next() -> None:
     assert not operators["reduce"].inputs[0].direct
 
 
+def test_an_operator_that_starts_a_chain_is_chained_to_what_follows_it() -> None:
+    env = environment()
+    numbers = env.from_sequence(1, 10).name("numbers")
+    numbers.map(abs).name("abs").map(str).name("str").start_new_chain().print().name("print")
+    operators = by_name(env.plan())
+    assert [operators[name].level for name in ("numbers", "abs", "str", "print")] == [0, 0, 1, 1]
+    assert operators["print"].inputs[0].direct
+
+
+def test_an_operator_without_chaining_is_chained_neither_to_what_is_before_nor_to_what_is_after_it() -> None:
+    env = environment()
+    numbers = env.from_sequence(1, 10).name("numbers")
+    texts = numbers.map(abs).name("abs").map(str).name("str").disable_chaining()
+    texts.print().name("print")
+    texts.map(len).name("len").print().name("lengths")
+    operators = by_name(env.plan())
+    assert [operators[name].level for name in ("numbers", "abs", "str", "print", "len", "lengths")] == [
+        0,
+        0,
+        1,
+        2,
+        2,
+        2,
+    ]
+    assert [operators[name].inputs[0].direct for name in ("str", "print", "len", "lengths")] == [
+        False,
+        False,
+        False,
+        True,
+    ]
+    assert "level 2 (after a shuffle)\n  print [" in env.explain() and "<- str of level 1, forward" in env.explain()
+
+
+def test_a_source_without_chaining_is_alone_in_its_level_and_the_last_word_about_chaining_counts() -> None:
+    env = environment()
+    numbers = env.from_sequence(1, 10).disable_chaining()
+    numbers.map(abs).name("abs").disable_chaining().start_new_chain().print().name("print")
+    operators = by_name(env.plan())
+    assert [operators[name].level for name in ("abs", "print")] == [1, 1]
+
+
 def test_a_union_takes_the_highest_level_and_passes_lower_ones_through() -> None:
     env = environment()
     early = env.from_sequence(1, 10).name("early")
