@@ -41,7 +41,7 @@ class Described:
         )
 
     def set_description(self: Self, description: str) -> Self:
-        """More about the operator than its name, for plans."""
+        """More about the operator than its name, for `explain()`, execution plans and the REST server. By itself the name."""
         return self._change("set_description()", description=description)
 
     def set_parallelism(self: Self, parallelism: int) -> Self:

@@ -64,6 +64,7 @@ class PlannedOperator:
     output_type: TypeInformation | None = None
     side_types: Mapping[str, TypeInformation | None] = field(default_factory=dict)  # of the side outputs somebody reads
     max_parallelism_given: bool = False  # by the program, so that a checkpoint with another one is refused
+    description: str | None = None  # as given; None: the name says it all
 
     @property
     def kind(self) -> str:
@@ -173,6 +174,7 @@ def build_plan(graph: Graph, parallelism: int, max_parallelism: int | None, chai
             node.output_type,
             dict(node.side_types),
             given is not None,
+            node.description,
         )
     return JobPlan(tuple(planned.values()))
 

@@ -216,3 +216,11 @@ def test_a_function_that_cannot_be_pickled_is_named_with_its_culprit_and_place()
     env.from_sequence(1, 10).key_by(abs).process(HoldsALock()).name("holder").print()
     with pytest.raises(SerializationError, match=r"'holder' .*function.guard is a _thread.lock.*open\(\)"):
         pack_plan(env.plan())
+
+
+def test_explain_shows_descriptions_in_one_line() -> None:
+    env = environment()
+    numbers = env.from_sequence(1, 10).map(abs).uid("abs").set_description("without\n  their signs")
+    numbers.print().uid("out").name("out").set_description("out")
+    assert "Map [Map, x2, uid abs]: without their signs\n" in env.explain()
+    assert "out [Write, x2, uid out]\n" in env.explain(), "the name is not said twice"
