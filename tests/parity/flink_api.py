@@ -54,6 +54,17 @@ def public_names(home: Path = HOME) -> dict[str, set[str]]:
     return found
 
 
+def old_connector_names(home: Path = HOME) -> dict[str, str]:
+    """What `pyflink.datastream.connectors` has besides its `__all__`, for programs of Flink 1.x -> its module today."""
+    package = "pyflink/datastream/connectors"
+    found: dict[str, str] = {}
+    for node in ast.walk(ast.parse((home / package / "__init__.py").read_text())):
+        match node:
+            case ast.Call(ast.Name("setattr"), [_, ast.Constant(str(name)), ast.Attribute(ast.Name(module))]):
+                found[name] = f"{package}/{module}".replace("/", ".")
+    return found
+
+
 def _defined(file: Path) -> set[str]:
     """What a module's `__all__` lists, else what it defines: classes, functions and constants."""
     try:

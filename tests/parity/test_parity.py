@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from firesteel.datastream import window
+from firesteel.datastream import connectors, window
 from tests.parity import flink_api
 from tests.parity.flink_api import HOME, VERSION, FlinkClass, public_classes
 
@@ -112,6 +112,18 @@ def test_a_class_is_the_same_one_wherever_it_is_imported_from(flink: dict[str, F
         here = path.replace("pyflink", "firesteel", 1)
         for name in names & flink.keys() - {name.rpartition(".")[2] for name in absent}:
             assert getattr(importlib.import_module(here), name) is ours(flink[name]), f"{here}.{name}"
+
+
+def test_connectors_can_be_imported_from_their_package_as_in_flink_1(flink: dict[str, FlinkClass]) -> None:
+    absent = unimportable()
+    old = flink_api.old_connector_names()
+    here = {
+        name: module for name, module in old.items() if f"{module}.{name}" not in absent and module not in left_out()
+    }
+    assert {"FlinkKafkaConsumer", "FlinkKafkaProducer", "KafkaSource", "JdbcSink", "FileSink"} <= here.keys()
+    for name, module in here.items():
+        new = importlib.import_module(module.replace("pyflink", "firesteel", 1))
+        assert getattr(connectors, name) is getattr(new, name)
 
 
 def test_everything_about_windows_is_here(flink: dict[str, FlinkClass]) -> None:
