@@ -176,8 +176,9 @@ class DataStream(DataFrameOperations, Flink1Stream, WindowOperations, Described)
         """Bring records of one key together, so that functions can keep state for it.
 
         :param key_selector: gives a record's key; an int or str selects that field, several of them (or a list) a tuple of
-            those fields: `key_by(0, 1)`. Keys must have a canonical form (str, bytes, numbers, dates, tuples of those,
-            frozen dataclasses), because state is found again by it.
+            those fields: `key_by(0, 1)`. Where the stream's type is not declared, a position is `value[position]`, also of
+            a string. Keys must have a canonical form (str, bytes, numbers, dates, tuples of those, frozen dataclasses),
+            because state is found again by it.
         :param key_type: compared with that of the other stream when two keyed streams are connected or joined.
         """
         if more_fields or (isinstance(key_selector, (int, str)) and isinstance(key_type, (int, str))):
