@@ -69,10 +69,8 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
         self._heartbeat_timeout_ms = 50_000
         self._spark: dict[str, str] = {}
         self._progress: bool | None = None
-        self.start, self.rest = (
-            StartSettings(),
-            RestSettings(),
-        )  # `execution.state-recovery.path`, `rest.port` and others
+        # `execution.state-recovery.path`, `rest.port` and others
+        self.start, self.rest = StartSettings(), RestSettings()
         if configuration is not None:
             self.configure(configuration)
 
