@@ -7,7 +7,9 @@ fields with `str`.
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+import math
+from array import array
+from datetime import datetime, time, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -21,6 +23,7 @@ from firesteel.common.typeinfo import (
     PickledBytesTypeInfo,
     PrimitiveArrayTypeInfo,
     RowTypeInfo,
+    TimeTypeInfo,
     TupleTypeInfo,
     TypeInformation,
 )
@@ -62,8 +65,12 @@ def java_text(value: Any, type_info: TypeInformation) -> str:
             return f"[{', '.join(java_text(item, type_info.element_type) for item in value)}]"
         case PickledBytesTypeInfo(), _:
             return str(value)
-        case BasicTypeInfo(BasicType.FLOAT | BasicType.DOUBLE), int():
+        case BasicTypeInfo(BasicType.FLOAT), int() | float():
+            return _java_double(_shortest(array("f", (value,))[0]))
+        case BasicTypeInfo(BasicType.DOUBLE), int():
             return _java_double(float(value))
+        case TimeTypeInfo(), time():
+            return f"{value:%H:%M:%S}"  # java.sql.Time has no fractions
         case BasicTypeInfo(BasicType.BOOLEAN), _:
             return "true" if value else "false"
     return _java_scalar(value)
@@ -95,6 +102,24 @@ def _java_scalar(value: Any) -> str:
     return str(value)
 
 
+def _shortest(value: float) -> float:
+    """The number with the fewest digits that is nearer to this float of 32 bits than to any other: 0.1 for the 0.1000000015
+    that it is. Java shows two digits at least, and nine are always enough."""
+    if not math.isfinite(value):
+        return value
+    for digits in range(1, 8):
+        mantissa, exponent = f"{value:.{digits}e}".split("e")
+        last = float(f"1e{int(exponent) - digits}")
+        # The next one upwards may do where the nearest does not: below a power of two floats are twice as dense as above.
+        for candidate in (
+            float(f"{mantissa}e{exponent}"),
+            float(f"{value + math.copysign(last, value) / 2:.{digits}e}"),
+        ):
+            if array("f", (candidate,))[0] == value:
+                return candidate
+    return float(f"{value:.8e}")
+
+
 def _java_double(value: float) -> str:
     """Java's notation: scientific outside of [0.001, 10 million), and always with a digit after the point."""
     if value != value:
@@ -103,7 +128,9 @@ def _java_double(value: float) -> str:
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    # of numbers for which one digit would do, all below 1E-320, Java shows the nearest with two
+    text = repr(value) if abs(value) > 1e-320 else max(f"{value:.1e}", repr(value), key=len)
+    sign, digits, exponent = Decimal(text).normalize().as_tuple()
     assert isinstance(exponent, int)
     first, rest = digits[0], "".join(map(str, digits[1:])) or "0"
     return f"{'-' if sign else ''}{first}.{rest}E{exponent + len(digits) - 1}"

@@ -32,7 +32,8 @@ class _MisfitError(Exception):
 class RecordColumns:
     """Makes tables of records: `Row`s, tuples and lists by position, dicts, dataclasses and `Row`s with names by name.
 
-    Where there is one column, records may also be the bare values.
+    Where there is one column, records may also be the bare values. A column that a dict leaves out is null, as in Spark's
+    own createDataFrame.
     """
 
     def __init__(self, schema: pyarrow.Schema) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from operator import index
 
 from firesteel.connectors.base import (
     CHUNK,
@@ -34,6 +35,12 @@ class NumberSequenceSource(Source):
         rate_per_second: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        try:
+            start, end = index(start), index(end)
+        except TypeError:
+            raise ConfigurationError(
+                f"a number sequence goes from one whole number to another, but was given {start!r} to {end!r}"
+            ) from None
         if start > end:
             raise ConfigurationError(f"a number sequence ends at or after its start, but was given {start} to {end}")
         if rate_per_second is not None and rate_per_second <= 0:

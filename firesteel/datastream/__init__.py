@@ -2,7 +2,7 @@
 
 from firesteel.connectors.two_phase_commit import TransactionContext, TwoPhaseCommitSinkFunction
 from firesteel.connectors.write_ahead import CheckpointCommitter, GenericWriteAheadSink
-from firesteel.datastream.checkpoint_config import CheckpointConfig, CheckpointingMode
+from firesteel.datastream.checkpoint_config import CheckpointConfig
 from firesteel.datastream.checkpoint_storage import (
     CheckpointStorage,
     FileSystemCheckpointStorage,
@@ -15,6 +15,7 @@ from firesteel.datastream.checkpointed_function import (
     FunctionSnapshotContext,
     RawStateOutput,
 )
+from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.collecting import CloseableIterator
 from firesteel.datastream.data_stream import (
     AllWindowedStream,

@@ -11,6 +11,7 @@ from firesteel.datastream.checkpoint_storage import (
     FileSystemCheckpointStorage,
     JobManagerCheckpointStorage,
 )
+from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from firesteel.datastream.flink1_environment import Flink1CheckpointConfig
 from firesteel.errors import ConfigurationError
@@ -19,13 +20,6 @@ from firesteel.graph.settings import CheckpointSettings
 __all__ = ["CheckpointConfig", "CheckpointingMode"]
 
 _UNLIMITED = 2**31 - 1
-
-
-class CheckpointingMode(enum.Enum):
-    """The guarantee inside the job. Epochs end at planned positions, so exactly-once costs nothing extra here."""
-
-    EXACTLY_ONCE = 0
-    AT_LEAST_ONCE = 1
 
 
 class CheckpointStorageKind(enum.Enum):

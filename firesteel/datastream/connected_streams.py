@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.functions import (
@@ -12,9 +11,9 @@ from firesteel.datastream.functions import (
     CoMapFunction,
     CoProcessFunction,
     KeyedCoProcessFunction,
-    KeySelector,
 )
 from firesteel.datastream.given import OutputType
+from firesteel.datastream.key_selection import Selector, check_key_type
 from firesteel.errors import GraphError
 from firesteel.graph.nodes import CoFlatMap, CoMap, CoProcess, Operator
 
@@ -50,11 +49,12 @@ class ConnectedStreams:
 
     def key_by(
         self,
-        key_selector1: Callable[[Any], Any] | KeySelector | int | str,
-        key_selector2: Callable[[Any], Any] | KeySelector | int | str,
+        key_selector1: Selector,
+        key_selector2: Selector,
         key_type: TypeInformation | None = None,
     ) -> ConnectedStreams:
-        """Bring records of one key together, of both streams."""
+        """Bring records of one key together, of both streams. Several fields are given as lists: `key_by([0, 1], [0, 2])`."""
+        key_type = check_key_type("key_by", key_type)
         return ConnectedStreams(
             self.stream1.key_by(key_selector1, key_type), self.stream2.key_by(key_selector2, key_type)
         )

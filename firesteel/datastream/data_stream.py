@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from firesteel.common.typeinfo import PickledBytesTypeInfo, TupleTypeInfo, TypeInformation, Types
@@ -16,7 +15,7 @@ from firesteel.datastream.broadcast_stream import BroadcastConnectedStream, Broa
 from firesteel.datastream.collecting import CloseableIterator
 from firesteel.datastream.dataframes import DataFrameOperations
 from firesteel.datastream.described import DataStreamSink, Described
-from firesteel.datastream.fields import FieldSelector, check_field, type_of_field
+from firesteel.datastream.fields import Field, check_field
 from firesteel.datastream.flink1 import Flink1Stream, TimestampsAndWatermarks
 from firesteel.datastream.functions import (
     FilterFunction,
@@ -29,6 +28,7 @@ from firesteel.datastream.functions import (
     SinkFunction,
 )
 from firesteel.datastream.given import OutputType, Projection, check_function, check_output_type, same
+from firesteel.datastream.key_selection import Selector, key_selection
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.state import MapStateDescriptor
 from firesteel.datastream.windowed_stream import AllWindowedStream, WindowedStream
@@ -36,6 +36,7 @@ from firesteel.datastream.windowing import WindowOperations
 from firesteel.errors import GraphError
 from firesteel.graph.nodes import (
     AssignTimestamps,
+    Chaining,
     Collect,
     Filter,
     FlatMap,
@@ -103,8 +104,8 @@ class DataStream(DataFrameOperations, Flink1Stream, WindowOperations, Described)
         return self.set_parallelism(1).set_max_parallelism(1)
 
     def start_new_chain(self: Self) -> Self:
-        """Begin a level (a Spark stage) with this operator."""
-        return self._change("start_new_chain()", chaining=False)
+        """Begin a level (a Spark stage) with this operator; what follows it may be in the same one."""
+        return self._change("start_new_chain()", chaining=Chaining.HEAD)
 
     def set_buffer_timeout(self: Self, timeout_millis: int) -> Self:
         """Accepted without effect: records wait for no buffer, but for the end of their epoch."""
@@ -170,27 +171,23 @@ class DataStream(DataFrameOperations, Flink1Stream, WindowOperations, Described)
     # ---- several streams
 
     def key_by(
-        self, key_selector: Callable[[Any], Any] | KeySelector | int | str, key_type: TypeInformation | None = None
+        self, key_selector: Selector, key_type: TypeInformation | Field | None = None, *more_fields: Field
     ) -> KeyedStream:
         """Bring records of one key together, so that functions can keep state for it.
 
-        :param key_selector: gives a record's key; an int or str selects that field. Keys must have a canonical form
-            (str, bytes, numbers, dates, tuples of those, frozen dataclasses), because state is found again by it.
+        :param key_selector: gives a record's key; an int or str selects that field, several of them (or a list) a tuple of
+            those fields: `key_by(0, 1)`. Where the stream's type is not declared, a position is `value[position]`, also of
+            a string. Keys must have a canonical form (str, bytes, numbers, dates, tuples of those, frozen dataclasses),
+            because state is found again by it.
         :param key_type: compared with that of the other stream when two keyed streams are connected or joined.
         """
-        if isinstance(key_selector, (int, str)):
-            field = check_field("key_by", key_selector, self._type)
-            key_type = key_type or type_of_field(field, self._type)
-            key_selector = itemgetter(field) if isinstance(field, int) else FieldSelector(field)
-        if not isinstance(key_selector, KeySelector) and not callable(key_selector):
-            raise GraphError(
-                f"key_by() takes a KeySelector, a function or the position or name of a field, not {key_selector!r:.200}"
-            )
+        if more_fields or (isinstance(key_selector, (int, str)) and isinstance(key_type, (int, str))):
+            key_selector, key_type = [key_selector, key_type, *more_fields], None  # type: ignore[list-item]
+        selector, key_type = key_selection(key_selector, key_type, self._type)
         return KeyedStream(
             self._environment,
             tuple(
-                Input(i.node, Partitioning.KEY, key_selector=key_selector, port=i.port, side=i.side)
-                for i in self._inputs
+                Input(i.node, Partitioning.KEY, key_selector=selector, port=i.port, side=i.side) for i in self._inputs
             ),
             self.get_type(),
             key_type,

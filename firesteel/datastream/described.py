@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from firesteel.errors import GraphError
-from firesteel.graph.nodes import Input, check_positive
+from firesteel.graph.nodes import Chaining, Input, check_positive
 
 if TYPE_CHECKING:
     from firesteel.datastream.environment import StreamExecutionEnvironment
@@ -41,7 +41,7 @@ class Described:
         )
 
     def set_description(self: Self, description: str) -> Self:
-        """More about the operator than its name, for plans."""
+        """More about the operator than its name, for `explain()`, execution plans and the REST server. By itself the name."""
         return self._change("set_description()", description=description)
 
     def set_parallelism(self: Self, parallelism: int) -> Self:
@@ -53,8 +53,8 @@ class Described:
         return self._change("set_max_parallelism()", max_parallelism=degree)
 
     def disable_chaining(self: Self) -> Self:
-        """Put the operator into a level (a Spark stage) of its own."""
-        return self._change("disable_chaining()", chaining=False)
+        """Put the operator into a level (a Spark stage) of its own, apart from what is before it and from what follows it."""
+        return self._change("disable_chaining()", chaining=Chaining.NEVER)
 
     def slot_sharing_group(self: Self, slot_sharing_group: str | SlotSharingGroup) -> Self:
         """Accepted without effect: every slot runs one subtask of each operator."""

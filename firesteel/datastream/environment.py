@@ -24,7 +24,8 @@ from firesteel.connectors.function_source import CallableSource
 from firesteel.connectors.number_seq import NumberSequenceSource
 from firesteel.connectors.socket_source import SocketSource
 from firesteel.datastream import options
-from firesteel.datastream.checkpoint_config import CheckpointConfig, CheckpointingMode
+from firesteel.datastream.checkpoint_config import CheckpointConfig
+from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.configured import configured
 from firesteel.datastream.data_stream import DataStream
 from firesteel.datastream.dataframes import DataFrameSources
@@ -68,10 +69,8 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
         self._heartbeat_timeout_ms = 50_000
         self._spark: dict[str, str] = {}
         self._progress: bool | None = None
-        self.start, self.rest = (
-            StartSettings(),
-            RestSettings(),
-        )  # `execution.state-recovery.path`, `rest.port` and others
+        # `execution.state-recovery.path`, `rest.port` and others
+        self.start, self.rest = StartSettings(), RestSettings()
         if configuration is not None:
             self.configure(configuration)
 

@@ -1,6 +1,7 @@
 """Names of Flink 1.x, in which many of the examples people find are written. Each says what is used today.
 
-Fields by number or name (`key_by(0)`, `key_by("word")`, `sum(1)`) are not other names: the methods themselves take them.
+Fields by number or name (`key_by(0)`, `key_by("word", "town")`, `sum(1)`) are not other names: the methods themselves take
+them.
 """
 
 from __future__ import annotations

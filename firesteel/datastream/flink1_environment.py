@@ -8,6 +8,9 @@
 | `RocksDBStateBackend(path, True)` | `EmbeddedRocksDBStateBackend(True)` and `set_checkpoint_storage_dir(path)` |
 | `enable_externalized_checkpoints(cleanup)` | `set_externalized_checkpoint_retention(retention)` |
 | `ExternalizedCheckpointCleanup` | `ExternalizedCheckpointRetention` |
+| `env.from_elements(1, 2)` | `from_collection([1, 2])` |
+| `env.generate_sequence(1, 5)` | `from_sequence(1, 5)` |
+| `env.get_restart_strategy()` | the configuration's `restart-strategy.type` |
 | `set_stream_time_characteristic(...)` | nothing: event time begins with a WatermarkStrategy, windows name theirs |
 """
 
@@ -15,9 +18,10 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from firesteel.common.restart_strategy import RestartStrategyConfiguration
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from firesteel.datastream.rocksdb_options import rocksdb_settings
 from firesteel.datastream.state_backend import (
@@ -26,11 +30,12 @@ from firesteel.datastream.state_backend import (
     StateBackend,
     check_usable,
 )
-from firesteel.errors import ConfigurationError
+from firesteel.errors import ConfigurationError, GraphError
 from firesteel.graph.settings import RocksDBSettings
 
 if TYPE_CHECKING:
     from firesteel.datastream.checkpoint_config import CheckpointConfig
+    from firesteel.datastream.data_stream import DataStream
 
 __all__ = ["ExternalizedCheckpointCleanup", "Flink1CheckpointConfig", "Flink1Environment", "TimeCharacteristic"]
 
@@ -48,13 +53,35 @@ class TimeCharacteristic(enum.Enum):
     EventTime = 2
 
 
+class Sources(Protocol):
+    """What has today's names of the sources."""
+
+    def from_collection(self, collection: Iterable[Any]) -> DataStream: ...
+
+    def from_sequence(self, start: int, end: int) -> DataStream: ...
+
+
 class Flink1Environment:
     """Methods that StreamExecutionEnvironment had."""
 
     _checkpoints: CheckpointConfig
+    _restart: RestartStrategyConfiguration
     _state_backend: StateBackend | None = None
     _rocksdb_options: Mapping[str, Any] = {}
     _time_characteristic = TimeCharacteristic.EventTime
+
+    def from_elements(self: Sources, *elements: Any) -> DataStream:
+        """Today: `from_collection`."""
+        if not elements:
+            raise GraphError("from_elements() takes at least one element")
+        return self.from_collection(elements)
+
+    def generate_sequence(self: Sources, start: int, end: int) -> DataStream:
+        """Today: `from_sequence`."""
+        return self.from_sequence(start, end)
+
+    def get_restart_strategy(self) -> RestartStrategyConfiguration:
+        return self._restart
 
     def set_state_backend(self: Env, state_backend: StateBackend) -> Env:
         """Where working state lives; the backends of Flink 1.x also say where checkpoints are kept.

@@ -26,7 +26,8 @@ from firesteel.common.option import (
     choice,
 )
 from firesteel.common.ports import parse_ports
-from firesteel.datastream.checkpoint_config import CheckpointConfig, CheckpointingMode, CheckpointStorageKind
+from firesteel.datastream.checkpoint_config import CheckpointConfig, CheckpointStorageKind
+from firesteel.datastream.checkpointing_mode import CheckpointingMode
 from firesteel.datastream.execution_mode import RuntimeExecutionMode
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from firesteel.datastream.rocksdb_options import rocksdb_options

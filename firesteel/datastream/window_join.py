@@ -14,14 +14,13 @@ from firesteel.common.typeinfo import TypeInformation
 from firesteel.datastream.functions import Function, KeySelector, MapFunction, WindowFunction
 from firesteel.datastream.given import OutputType, check_function
 from firesteel.datastream.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, TaggedUnion
+from firesteel.datastream.key_selection import Selector, check_key_type
 from firesteel.datastream.output_tag import OutputTag
 from firesteel.datastream.window import Evictor, Trigger, WindowAssigner
 
 if TYPE_CHECKING:
     from firesteel.datastream.data_stream import DataStream
     from firesteel.datastream.keyed_stream import KeyedStream
-
-Selector = Callable[[Any], Any] | KeySelector | int | str
 
 
 class CoGroupedStreams:
@@ -32,7 +31,9 @@ class CoGroupedStreams:
 
     def where(self, key_selector: Selector, key_type: TypeInformation | None = None) -> CoGroupedWhere:
         """The key of the first stream's records, given as for `key_by`."""
-        return CoGroupedWhere(self._first.key_by(key_selector, key_type), self._second, self._pairs)
+        return CoGroupedWhere(
+            self._first.key_by(key_selector, check_key_type("where", key_type)), self._second, self._pairs
+        )
 
 
 class CoGroupedWhere:
@@ -43,7 +44,7 @@ class CoGroupedWhere:
 
     def equal_to(self, key_selector: Selector, key_type: TypeInformation | None = None) -> CoGroupedKeys:
         """The key of the second stream's records, which has to be of the same type."""
-        second = self._second.key_by(key_selector, key_type)
+        second = self._second.key_by(key_selector, check_key_type("equal_to", key_type))
         self._first.connect(second)._is_keyed()  # and by keys of one type
         return CoGroupedKeys(self._first, second, self._pairs)
 

@@ -43,7 +43,8 @@ def explain(plan: JobPlan, name: str, guarantee: Guarantee | None = None) -> str
 def _chain(plan: JobPlan, by_id: dict[int, PlannedOperator], operator: PlannedOperator, depth: int) -> list[str]:
     indent = "  " * depth
     keyed = ", keyed" if operator.keyed else ""
-    lines = [f"{indent}{operator.name} [{operator.kind}{keyed}, x{operator.parallelism}, uid {operator.uid}]"]
+    about = f": {' '.join(operator.description.split())}" if operator.description not in (None, operator.name) else ""
+    lines = [f"{indent}{operator.name} [{operator.kind}{keyed}, x{operator.parallelism}, uid {operator.uid}]{about}"]
     lines += [f"{indent}  <- {_origin(by_id, edge)}" for edge in operator.inputs if not edge.direct]
     for edge in plan.outputs(operator):
         if edge.direct:
@@ -76,7 +77,7 @@ def _node(operator: PlannedOperator) -> dict[str, Any]:
         "id": operator.id + 1,  # Flink counts from 1
         "type": f"{prefix}{operator.name}",
         "pact": pact,
-        "contents": f"{prefix}{operator.name}",
+        "contents": operator.description or f"{prefix}{operator.name}",
         "parallelism": operator.parallelism,
     }
     if operator.inputs:

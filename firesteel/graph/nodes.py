@@ -31,6 +31,14 @@ class Partitioning(enum.Enum):
     CUSTOM = "custom"  # to the one a user's Partitioner names
 
 
+class Chaining(enum.Enum):
+    """Which neighbours an operator may share its level with, and hand records to by a function call."""
+
+    ALWAYS = "always"
+    HEAD = "head"  # what follows it, and not what is before it
+    NEVER = "never"  # neither
+
+
 @dataclass(frozen=True)
 class Map:
     """One output for each input."""
@@ -205,7 +213,7 @@ class Node:
     uid: str | None = None
     parallelism: int | None = None
     max_parallelism: int | None = None
-    chaining: bool = True  # False: starts a level of its own
+    chaining: Chaining = Chaining.ALWAYS
     output_type: TypeInformation | None = None  # as declared; None: anything
     side_types: Mapping[str, TypeInformation | None] = field(default_factory=dict)  # OutputTag id -> its declared type
     description: str | None = None

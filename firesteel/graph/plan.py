@@ -1,9 +1,9 @@
 """From a program's graph to the job plan: uids, parallelism, levels, edges.
 
 Every operator has a **level**: sources 0; others the maximum over their inputs of the input's level, plus 1 where the edge
-is not a forward edge. Operators of one level joined by forward edges call each other directly; every other edge is an
-exchange through Spark's shuffle. All of it runs as one linear chain of stages, level after level, so no operator ever runs
-twice however the graph branches.
+is not a forward edge, or where the program keeps the two apart. Operators of one level joined by forward edges call each
+other directly; every other edge is an exchange through Spark's shuffle. All of it runs as one linear chain of stages, level
+after level, so no operator ever runs twice however the graph branches.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from firesteel.common.execution_config import MAX_KEY_GROUPS
 from firesteel.common.typeinfo import TypeInformation
 from firesteel.errors import GraphError
-from firesteel.graph.nodes import FromFrame, Graph, Input, Node, Operator, Partitioning, Read
+from firesteel.graph.nodes import Chaining, FromFrame, Graph, Input, Node, Operator, Partitioning, Read
 
 DEFAULT_MAX_PARALLELISM = 128
 
@@ -64,6 +64,7 @@ class PlannedOperator:
     output_type: TypeInformation | None = None
     side_types: Mapping[str, TypeInformation | None] = field(default_factory=dict)  # of the side outputs somebody reads
     max_parallelism_given: bool = False  # by the program, so that a checkpoint with another one is refused
+    description: str | None = None  # as given; None: the name says it all
 
     @property
     def kind(self) -> str:
@@ -140,7 +141,8 @@ def build_plan(graph: Graph, parallelism: int, max_parallelism: int | None, chai
         spreads = [_partitioning(node, edge, planned[edge.node], degree) for edge in node.inputs]
         level = max(
             (
-                planned[edge.node].level + (spread is not Partitioning.FORWARD or not (chaining and _chained(node)))
+                planned[edge.node].level
+                + (spread is not Partitioning.FORWARD or not (chaining and _chained(graph[edge.node], node)))
                 for edge, spread in zip(node.inputs, spreads, strict=True)
             ),
             default=0,
@@ -172,6 +174,7 @@ def build_plan(graph: Graph, parallelism: int, max_parallelism: int | None, chai
             node.output_type,
             dict(node.side_types),
             given is not None,
+            node.description,
         )
     return JobPlan(tuple(planned.values()))
 
@@ -182,8 +185,10 @@ def default_max_parallelism(parallelism: int) -> int:
     return min(max(enough, DEFAULT_MAX_PARALLELISM), MAX_KEY_GROUPS)
 
 
-def _chained(node: Node) -> bool:
-    return node.chaining and not isinstance(node.operator, FromFrame)
+def _chained(upstream: Node, node: Node) -> bool:
+    """Whether the second may be called by the first."""
+    apart = upstream.chaining is Chaining.NEVER or node.chaining is not Chaining.ALWAYS
+    return not apart and not isinstance(node.operator, FromFrame)
 
 
 def _partitioning(node: Node, edge: Input, upstream: PlannedOperator, parallelism: int) -> Partitioning:

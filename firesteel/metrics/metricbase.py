@@ -57,7 +57,8 @@ class MetricGroup(ABC):
 
     @abstractmethod
     def gauge(self, name: str, obj: Callable[[], int | float]) -> None:
-        """A value that is asked for whenever metrics are reported. Registered again, the new function counts."""
+        """A value that is asked for whenever metrics are reported; those of all subtasks are added up. Registered again, the
+        new function counts."""
 
     @abstractmethod
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter: ...

@@ -90,7 +90,7 @@ def plan(one: ServedJob) -> Document:
             "parallelism": each.parallelism,
             "operator": each.kind,
             "operator_strategy": "",
-            "description": each.name,
+            "description": each.description or each.name,
             "inputs": [
                 {
                     "num": number,

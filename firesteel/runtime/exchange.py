@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from firesteel.common.plain import is_plain, pickle_plain
+from firesteel.datastream.fields import explain_key
 from firesteel.errors import GraphError, InvalidKeyError, SerializationError
 from firesteel.graph.keys import KeyGroups, subtask_of
 from firesteel.graph.plan import PlannedEdge, PlannedOperator
@@ -249,7 +250,10 @@ class KeyExchange(Exchange):
         self._close_full()
 
     def _explain(self, value: Any, error: Exception) -> Exception:
-        """An unhashable key fails in the route's dict with a message that does not speak of keys."""
+        """Fields that are not there and unhashable keys fail with messages that do not speak of keys."""
+        missing = explain_key(self._selector, value)
+        if missing is not None:
+            return missing
         if isinstance(error, TypeError) and "unhashable" in str(error):
             try:
                 self._route.groups.of(self._selector(value))

@@ -2,7 +2,9 @@
 
 import datetime
 import decimal
+import random
 
+import numpy as np
 import pytest
 
 from firesteel.common import Instant, Row, RowKind, Types
@@ -56,6 +58,7 @@ def test_undeclared_values_look_as_in_python(value, text):
         (T.BIG_DEC(), decimal.Decimal("1.50"), "1.50"),
         (T.SQL_DATE(), datetime.date(2020, 1, 2), "2020-01-02"),
         (T.SQL_TIME(), datetime.time(3, 4, 5), "03:04:05"),
+        (T.SQL_TIME(), datetime.time(3, 4, 5, 678000), "03:04:05"),  # from Java's documentation, not run
         (T.SQL_TIMESTAMP(), datetime.datetime(2020, 1, 2, 3, 4, 5, 678000), "2020-01-02 03:04:05.678"),
         (T.SQL_TIMESTAMP(), datetime.datetime(2020, 1, 2, 3, 4, 5), "2020-01-02 03:04:05.0"),
         (T.INSTANT(), Instant(1, 5_000_000), "1970-01-01T00:00:01.005Z"),
@@ -76,6 +79,7 @@ def test_declared_values_look_as_in_java(declared, value, text):
         (9999999.0, "9999999.0"),
         (10000000.0, "1.0E7"),
         (12345678.9, "1.23456789E7"),
+        (5e-324, "4.9E-324"),  # from Java's documentation, not run
         (-0.0, "-0.0"),
         (float("nan"), "NaN"),
         (float("-inf"), "-Infinity"),
@@ -83,6 +87,39 @@ def test_declared_values_look_as_in_java(declared, value, text):
 )
 def test_declared_doubles_are_in_javas_notation(value, text):
     assert to_display(value, T.DOUBLE()) == text
+
+
+@pytest.mark.parametrize(  # as Java 19 and later show them: by the fewest digits that say which float it is
+    ("value", "text"),
+    [
+        (0.1, "0.1"),
+        (0.10000000149011612, "0.1"),
+        (1.5, "1.5"),
+        (16777216.0, "1.6777216E7"),
+        (3.4028234663852886e38, "3.4028235E38"),
+        (1.401298464324817e-45, "1.4E-45"),
+        (-0.3, "-0.3"),
+        (2.0**-44, "5.684342E-14"),
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (float("nan"), "NaN"),
+        (float("inf"), "Infinity"),
+        (1e39, "Infinity"),
+        (7, "7.0"),
+    ],
+)
+def test_declared_floats_have_the_digits_of_32_bits(value, text):
+    assert to_display(value, T.FLOAT()) == text
+    assert to_display((value, [value]), T.TUPLE([T.FLOAT(), T.PRIMITIVE_ARRAY(T.FLOAT())])) == f"({text},[{text}])"
+
+
+def test_every_float_is_told_from_its_neighbours_by_as_few_digits_as_possible():
+    seed = 20240607
+    bits = [*range(0, 0x7F800000, 1 << 23), *random.Random(seed).choices(range(0x7F800000), k=2000)]
+    for value in np.array([*bits, *(each + 1 for each in bits), *(each - 1 for each in bits if each)], "u4").view("f4"):
+        shown = to_display(float(value), T.FLOAT())
+        exact = np.format_float_scientific(value, unique=True, min_digits=1)
+        assert np.float32(shown) == value and float(shown) == float(exact), (seed, shown, exact)
 
 
 def test_an_int_declared_as_a_double_is_shown_as_a_double():

@@ -102,6 +102,11 @@ def test_there_is_nothing_to_check_without_a_declaration(type_info):
     assert checker(type_info) is None
 
 
+@pytest.mark.parametrize("type_info", [Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG()])
+def test_integers_of_any_size_pass_as_the_guide_says(type_info):
+    checker(type_info)([1, -(2**31) - 1, 2**70])
+
+
 def test_the_error_names_record_field_value_and_types():
     with pytest.raises(TypeMismatchError) as caught:
         checker(TUPLE)([("a", 1), ("b", "two"), ("c", None)])

@@ -45,6 +45,15 @@ def test_a_value_that_does_not_fit_names_the_record_and_the_column(record: Any, 
     assert caught.value.record == record
 
 
+def test_a_column_that_a_dict_leaves_out_is_null_unless_it_must_not_be() -> None:
+    columns = RecordColumns(SCHEMA)
+    assert columns.table([{"id": 1}]).to_pylist() == [{"id": 1, "st": None, "l": None}]
+    with pytest.raises(TypeMismatchError, match=r"column id is int64, but its value is None \(it must not be null\)"):
+        columns.table([{"l": [1]}])
+    with pytest.raises(TypeMismatchError, match="has no st, l, which the schema has"):
+        columns.table([Row(id=1)])
+
+
 def test_where_there_is_one_column_records_may_be_bare_values() -> None:
     columns = RecordColumns(pyarrow.schema([("n", pyarrow.int64())]))
     assert columns.table([1, (2,), {"n": 3}, Row(4), None, numpy.int64(6)]).to_pydict() == {"n": [1, 2, 3, 4, None, 6]}

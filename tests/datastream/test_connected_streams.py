@@ -155,3 +155,20 @@ def test_connected_streams_tell_what_they_are_of(env, numbers, words):
     assert (connected.stream1, connected.get_second_input()) == (numbers, words)
     assert (connected.get_type1(), connected.get_type2()) == (Types.INT(), Types.STRING())
     assert connected.get_execution_environment() is env
+
+
+def test_connected_streams_can_have_several_fields_as_their_key(env):
+    left, right = env.from_collection([("a", 1, "x")]), env.from_collection([("x", "a")])
+    both = left.connect(right).key_by([0, 2], [1, 0])
+    selectors = [stream._inputs[0].key_selector for stream in (both.stream1, both.stream2)]
+    assert selectors[0](("a", 1, "x")) == selectors[1](("x", "a")) == ("a", "x")
+
+
+def test_a_key_type_of_connected_streams_that_is_no_type_is_refused(env):
+    left = env.from_collection([("a", 1)])
+    with pytest.raises(GraphError, match=r"key_type must be a TypeInformation such as Types.STRING\(\), not 1"):
+        left.connect(left).key_by(0, 0, 1)
+    with pytest.raises(GraphError, match=r"where\(\): key_type must be a TypeInformation"):
+        left.join(left).where(0, 1)
+    with pytest.raises(GraphError, match=r"equal_to\(\): key_type must be a TypeInformation"):
+        left.join(left).where(0).equal_to(0, 1)

@@ -20,7 +20,7 @@ from firesteel.datastream import (
 )
 from firesteel.datastream.flink1 import AscendingTimestampExtractor
 from firesteel.errors import GraphError
-from firesteel.graph.nodes import AssignTimestamps, Filter, FlatMap, Input, Map, Partitioning, Process, Write
+from firesteel.graph.nodes import AssignTimestamps, Chaining, Filter, FlatMap, Input, Map, Partitioning, Process, Write
 
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
 
@@ -331,7 +331,7 @@ def test_settings_are_on_the_operators_node(env, pairs):
     )
     node = last(env)
     assert (node.name, node.uid, node.parallelism, node.max_parallelism) == ("lengths", "lengths-1", 3, 30)
-    assert (node.description, node.chaining) == ("how long they are", False)
+    assert (node.description, node.chaining) == ("how long they are", Chaining.HEAD)
     assert (stream.get_name(), stream.get_parallelism()) == ("lengths", 3)
 
 
@@ -355,7 +355,13 @@ def test_printing_knows_the_records_type(env, pairs):
     pairs.print("out").name("printed").uid("p").set_parallelism(1).set_description("d").disable_chaining()
     node = last(env)
     assert isinstance(node.operator, Write) and isinstance(node.operator.sink, PrintSink)
-    assert (node.name, node.uid, node.parallelism, node.description, node.chaining) == ("printed", "p", 1, "d", False)
+    assert (node.name, node.uid, node.parallelism, node.description, node.chaining) == (
+        "printed",
+        "p",
+        1,
+        "d",
+        Chaining.NEVER,
+    )
     pairs.print_to_err()
     assert (last(env).name, last(env).inputs) == ("Print to Std. Err", (Input(pairs.get_id()),))
 

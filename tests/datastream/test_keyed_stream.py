@@ -1,4 +1,5 @@
 import pickle
+from operator import itemgetter
 
 import cloudpickle
 import pytest
@@ -80,6 +81,59 @@ def test_keys_can_be_fields(env, field):
     words.key_by(field).reduce(max)
     selector = pickle.loads(pickle.dumps(last(env).inputs[0].key_selector))
     assert selector(Row(word="a", n=1)) == "a"
+
+
+NAMES = Types.ROW_NAMED(["word", "n", "town"], [Types.STRING(), Types.INT(), Types.STRING()])
+
+
+@pytest.mark.parametrize("fields", [(0, 2), (0, -1), ("word", "town"), ("word", 2), ([0, 2],), (("word", "town"),)])
+@pytest.mark.parametrize("declared", [NAMES, None])
+def test_several_fields_are_one_key_of_all_of_them(env, fields, declared):
+    record = Row(word="a", n=1, town="x")
+    keyed = env.from_collection([record], declared).key_by(*fields)
+    keyed.reduce(max)
+    selector = pickle.loads(pickle.dumps(last(env).inputs[0].key_selector))
+    assert selector(record) == ("a", "x")
+    assert keyed._key_type == (declared and Types.TUPLE([Types.STRING(), Types.STRING()]))
+
+
+@pytest.mark.parametrize(
+    ("value", "declared"), [("ab", Types.STRING()), (7, Types.LONG()), (b"ab", Types.PRIMITIVE_ARRAY(Types.BYTE()))]
+)
+def test_a_value_declared_as_plain_is_its_own_field_0(env, value, declared):
+    keyed = env.from_collection([value], declared).key_by(0)
+    assert keyed._inputs[0].key_selector(value) == value
+    with pytest.raises(GraphError, match=r"key_by\(1\): there is no such field"):
+        env.from_collection(["ab"], Types.STRING()).key_by(1)
+
+
+def test_fields_of_tuples_are_selected_by_the_fastest_means(env, pairs):
+    for stream in (pairs, env.from_collection([("a", 1)])):
+        assert isinstance(stream.key_by(0)._inputs[0].key_selector, itemgetter)
+        assert isinstance(stream.key_by(0, 1)._inputs[0].key_selector, itemgetter)
+
+
+def test_any_number_of_fields_can_be_the_key(env):
+    env.from_collection([("a", 1, "x")]).key_by(2, 1, 0).reduce(max)
+    assert last(env).inputs[0].key_selector(("a", 1, "x")) == ("x", 1, "a")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((len, "word"), r"key_by\(\): key_type must be a TypeInformation such as Types.STRING\(\), not 'word'"),
+        ((0, int), "key_type must be a TypeInformation"),
+        ((0, Types.INT), "key_type must be a TypeInformation"),
+        ((0, True), "position"),
+        ((0, None, 1), "position"),
+        (([],), "at least one field"),
+        (([0, len],), "position"),
+        ((0, 2), "no such field"),
+    ],
+)
+def test_a_key_that_cannot_be_meant_is_refused(pairs, arguments, message):
+    with pytest.raises(GraphError, match=message):
+        pairs.key_by(*arguments)
 
 
 def test_a_second_key_by_replaces_the_first(env, pairs, keyed):

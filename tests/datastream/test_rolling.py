@@ -97,6 +97,23 @@ def test_a_name_that_is_not_there_is_named():
         rolling_sum("m").reduce(Plain("a", 1, "x"), Plain("a", 1, "x"))
 
 
+@pytest.mark.parametrize(
+    ("record", "field", "message"),
+    [
+        (("a", 1), 5, r"no field 5 in \('a', 1\), which has 2 fields, the first of them 0"),
+        (["a"], -2, r"no field -2 in \['a'\], which has 1 field, the first of them 0"),
+        (Row("a", 1), 2, "no field 2 in .*, which has 2 fields"),
+        (Row(word="a", n=1), "m", "no field 'm' in .*, which has the fields 'word', 'n'"),
+        (Row("a"), "m", "no field 'm' in .*, which has 1 field"),
+        ({"word": "a", "n": 1}, "m", "no field 'm' in .*, which has the fields 'word', 'n'"),
+    ],
+)
+@pytest.mark.parametrize("aggregate", [rolling_sum, rolling_max_by])
+def test_a_field_that_a_record_does_not_have_is_named_with_those_it_has(aggregate, record, field, message):
+    with pytest.raises(TypeError, match=message):
+        aggregate(field).reduce(record, record)
+
+
 def test_the_first_of_equals_stays():
     first, second = (1, "first"), (1, "second")
     assert rolling_max_by(0).reduce(first, second) is rolling_min_by(0).reduce(first, second) is first

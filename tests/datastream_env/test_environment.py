@@ -70,6 +70,14 @@ def test_a_collection_of_another_type_is_refused_at_once(env):
         env.from_collection([("a", 1), ("b", "x")], Types.TUPLE([Types.STRING(), Types.INT()]))
 
 
+@pytest.mark.parametrize("bounds", [(1.5, 3), (1, 3.0), ("1", 3), (1, None)])
+def test_a_sequence_that_is_not_of_whole_numbers_is_refused_when_it_is_described(env, bounds):
+    with pytest.raises(
+        ConfigurationError, match="number sequence goes from one whole number to another, but was given"
+    ):
+        env.from_sequence(*bounds)
+
+
 def test_sources_of_the_driver_have_one_subtask(env):
     env.socket_text_stream("localhost", 9999, "|", -1)
     node = last(env)

@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
-from firesteel.datastream import StreamExecutionEnvironment
+from firesteel.common import RestartStrategies
+from firesteel.connectors.collection import CollectionSource
+from firesteel.datastream import StreamExecutionEnvironment, connectors
 from firesteel.datastream.checkpoint_config import CheckpointConfig
+from firesteel.datastream.connectors import NumberSequenceSource
 from firesteel.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from firesteel.datastream.flink1_environment import ExternalizedCheckpointCleanup, TimeCharacteristic
 from firesteel.datastream.state_backend import (
@@ -14,7 +20,7 @@ from firesteel.datastream.state_backend import (
     PredefinedOptions,
     RocksDBStateBackend,
 )
-from firesteel.errors import ConfigurationError
+from firesteel.errors import ConfigurationError, GraphError
 
 
 @pytest.fixture
@@ -26,6 +32,47 @@ def test_the_hash_map_is_the_default_backend(env):
     assert isinstance(env.get_state_backend(), HashMapStateBackend)
     backend = HashMapStateBackend()
     assert env.set_state_backend(backend).get_state_backend() is backend
+
+
+def test_elements_are_a_collection(env):
+    env.from_elements("a", "b", 3)
+    (node,) = env.graph.nodes()
+    assert isinstance(node.operator.source, CollectionSource) and node.operator.source.values == ["a", "b", 3]
+    assert node.defined_at.startswith("test_flink1_names.py:")
+
+
+def test_no_elements_are_refused(env):
+    with pytest.raises(GraphError, match=r"from_elements\(\) takes at least one element"):
+        env.from_elements()
+
+
+def test_a_generated_sequence_is_one_from_a_number_to_another(env):
+    source = env.graph[env.generate_sequence(1, 5).get_id()].operator.source
+    assert isinstance(source, NumberSequenceSource) and (source.start, source.end) == (1, 5)
+
+
+def test_the_restart_strategy_is_the_one_that_was_set(env):
+    assert env.get_restart_strategy() == RestartStrategies.fall_back_restart()
+    strategy = RestartStrategies.fixed_delay_restart(3, 10)
+    assert env.set_restart_strategy(strategy).get_restart_strategy() is strategy
+
+
+def test_connectors_of_the_package_are_imported_when_somebody_asks_for_them_and_their_clients_later():
+    code = """
+import sys
+from firesteel.datastream import connectors
+assert not any("connectors.kafka" in module or "connectors.jdbc" in module for module in sys.modules)
+for name in ("FlinkKafkaConsumer", "FlinkKafkaProducer", "KafkaSource", "Semantic", "JdbcSink", "JdbcConnectionOptions"):
+    assert name in dir(connectors) and getattr(connectors, name).__name__ == name
+from firesteel.datastream.connectors import FlinkKafkaConsumer, FlinkKafkaProducer
+assert not sys.modules.keys() & {"confluent_kafka", "kafka", "psycopg", "pymysql"}
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_no_connector_is_called_is_not_there():
+    with pytest.raises(AttributeError, match="no attribute 'FlinkKafkaTable'"):
+        _ = connectors.FlinkKafkaTable
 
 
 def test_the_file_system_backend_sets_the_checkpoint_directory(env):

@@ -105,6 +105,16 @@ def test_the_execution_plan_is_flinks_json(env):
     }
 
 
+def test_a_description_is_what_an_operator_of_the_execution_plan_contains(env):
+    env.from_collection([1]).map(lambda n: n).set_description("leaves numbers alone").print().set_description("shows")
+    nodes = json.loads(env.get_execution_plan())["nodes"]
+    assert [(node["type"], node["contents"]) for node in nodes] == [
+        ("Source: Collection Source", "Source: Collection Source"),
+        ("Map", "leaves numbers alone"),
+        ("Sink: Print to Std. Out", "shows"),
+    ]
+
+
 def _reduce_name(env):
     return env.graph[2].name
 

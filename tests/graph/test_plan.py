@@ -34,6 +34,47 @@ def test_forward_edges_stay_in_their_level_and_others_start_the_next() -> None:
     assert not operators["reduce"].inputs[0].direct
 
 
+def test_an_operator_that_starts_a_chain_is_chained_to_what_follows_it() -> None:
+    env = environment()
+    numbers = env.from_sequence(1, 10).name("numbers")
+    numbers.map(abs).name("abs").map(str).name("str").start_new_chain().print().name("print")
+    operators = by_name(env.plan())
+    assert [operators[name].level for name in ("numbers", "abs", "str", "print")] == [0, 0, 1, 1]
+    assert operators["print"].inputs[0].direct
+
+
+def test_an_operator_without_chaining_is_chained_neither_to_what_is_before_nor_to_what_is_after_it() -> None:
+    env = environment()
+    numbers = env.from_sequence(1, 10).name("numbers")
+    texts = numbers.map(abs).name("abs").map(str).name("str").disable_chaining()
+    texts.print().name("print")
+    texts.map(len).name("len").print().name("lengths")
+    operators = by_name(env.plan())
+    assert [operators[name].level for name in ("numbers", "abs", "str", "print", "len", "lengths")] == [
+        0,
+        0,
+        1,
+        2,
+        2,
+        2,
+    ]
+    assert [operators[name].inputs[0].direct for name in ("str", "print", "len", "lengths")] == [
+        False,
+        False,
+        False,
+        True,
+    ]
+    assert "level 2 (after a shuffle)\n  print [" in env.explain() and "<- str of level 1, forward" in env.explain()
+
+
+def test_a_source_without_chaining_is_alone_in_its_level_and_the_last_word_about_chaining_counts() -> None:
+    env = environment()
+    numbers = env.from_sequence(1, 10).disable_chaining()
+    numbers.map(abs).name("abs").disable_chaining().start_new_chain().print().name("print")
+    operators = by_name(env.plan())
+    assert [operators[name].level for name in ("abs", "print")] == [1, 1]
+
+
 def test_a_union_takes_the_highest_level_and_passes_lower_ones_through() -> None:
     env = environment()
     early = env.from_sequence(1, 10).name("early")
@@ -175,3 +216,11 @@ def test_a_function_that_cannot_be_pickled_is_named_with_its_culprit_and_place()
     env.from_sequence(1, 10).key_by(abs).process(HoldsALock()).name("holder").print()
     with pytest.raises(SerializationError, match=r"'holder' .*function.guard is a _thread.lock.*open\(\)"):
         pack_plan(env.plan())
+
+
+def test_explain_shows_descriptions_in_one_line() -> None:
+    env = environment()
+    numbers = env.from_sequence(1, 10).map(abs).uid("abs").set_description("without\n  their signs")
+    numbers.print().uid("out").name("out").set_description("out")
+    assert "Map [Map, x2, uid abs]: without their signs\n" in env.explain()
+    assert "out [Write, x2, uid out]\n" in env.explain(), "the name is not said twice"

@@ -6,6 +6,7 @@ import ast
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeGuard
 
 VERSION = "2.3.0"
 HOME = Path(sys.prefix) / "flink"  # `make setup` puts it there
@@ -37,6 +38,48 @@ def public_classes(home: Path = HOME) -> dict[str, FlinkClass]:
                 if isinstance(node, ast.ClassDef) and node.name in exported:
                     found[node.name] = _class(node, package.replace("/", "."))
     return found
+
+
+def public_names(home: Path = HOME) -> dict[str, set[str]]:
+    """Each module of these packages, with the names that a program can import from it."""
+    found: dict[str, set[str]] = {}
+    for package in MODULES:
+        for file in sorted((home / package).rglob("*.py")):
+            path = file.relative_to(home).with_suffix("")
+            if "tests" not in path.parts and path.name != "__init__":
+                found[".".join(path.parts)] = _defined(file)
+        found[package.replace("/", ".")] = exports(home / package / "__init__.py")
+    connectors = home / "pyflink" / "datastream" / "connectors"
+    found["pyflink.datastream.connectors"] = exports(connectors / "__init__.py")
+    return found
+
+
+def old_connector_names(home: Path = HOME) -> dict[str, str]:
+    """What `pyflink.datastream.connectors` has besides its `__all__`, for programs of Flink 1.x -> its module today."""
+    package = "pyflink/datastream/connectors"
+    found: dict[str, str] = {}
+    for node in ast.walk(ast.parse((home / package / "__init__.py").read_text())):
+        match node:
+            case ast.Call(ast.Name("setattr"), [_, ast.Constant(str(name)), ast.Attribute(ast.Name(module))]):
+                found[name] = f"{package}/{module}".replace("/", ".")
+    return found
+
+
+def _defined(file: Path) -> set[str]:
+    """What a module's `__all__` lists, else what it defines: classes, functions and constants."""
+    try:
+        return exports(file)
+    except AssertionError:
+        body = ast.parse(file.read_text()).body
+    names = {node.name for node in body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    names |= {
+        target.id for node in body if isinstance(node, ast.Assign) for target in node.targets if _constant(target)
+    }
+    return {name for name in names if not name.startswith("_")}
+
+
+def _constant(target: ast.expr) -> TypeGuard[ast.Name]:
+    return isinstance(target, ast.Name) and target.id.isupper()
 
 
 def exports(init: Path) -> set[str]:

@@ -42,7 +42,7 @@ def program(end: int = 10**12, fail_at: int | None = None) -> StreamExecutionEnv
     env.set_restart_strategy(RestartStrategies.no_restart())
     numbers = env.from_source(Sliced(NumberSequenceSource(1, end), 50), source_name="numbers").uid("numbers")
     totals = numbers.map(check).uid("check").key_by(lambda n: n % 3).reduce(lambda a, b: a + b).uid("totals")
-    totals.add_sink(Nowhere()).uid("out")
+    totals.set_description("sums by remainder").add_sink(Nowhere()).uid("out")
     return env
 
 

@@ -42,6 +42,7 @@ def test_a_job_is_its_graph_with_counts(ask: Asker) -> None:
     assert inputs == {
         "numbers": [], "check": [("numbers", "FORWARD")], "totals": [("check", "HASH")], "out": [("totals", "FORWARD")],
     }  # fmt: skip
+    assert [node["description"] for node in plan["nodes"]] == ["numbers", "Map", "sums by remainder", "Sink"]
     assert ask.get("/jobs/:id/status") == {"status": "RUNNING"}
     assert ask.get("/jobs/:id/config")["execution-config"]["job-parallelism"] == 2
     assert ask.get("/jobs/:id/accumulators")["user-task-accumulators"] == []

@@ -227,6 +227,23 @@ def test_a_key_without_canonical_form_names_the_record_and_the_way_out(tmp_path:
         assert "on the record 5" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("record", "fields", "message"),
+    [
+        (5, (0,), "the key is field 0 of a record, and the record 5 of type int has no fields"),
+        (("a",), (1,), "there is no field 1 in ('a',), which has 1 field, the first of them 0"),
+        (("a",), (0, 1), "there is no field 1 in ('a',), which has 1 field, the first of them 0"),
+    ],
+)
+def test_a_record_without_the_field_that_is_the_key_is_explained(
+    tmp_path: Path, record: Any, fields: tuple[int, ...], message: str
+) -> None:
+    error = failing(tmp_path, lambda env: env.from_collection([record]).key_by(*fields).map(str).name("keyed"))
+    assert isinstance(error, InvalidKeyError)
+    assert message in str(error)
+    assert re.search(r"It happened in operator 'keyed' .*, on the record ", str(error))
+
+
 class AsksForState(MapFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))

@@ -1,0 +1,5 @@
+"""PyFlink's home of the environment."""
+
+from firesteel.datastream.environment import StreamExecutionEnvironment
+
+__all__ = ["StreamExecutionEnvironment"]
