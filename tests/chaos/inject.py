@@ -277,7 +277,10 @@ class Injector:
         life, newest = self._life, self._life.newest()
         assert newest is not None
         state = [life.job / handle["file"] for chain in oracle.metadata(newest)["state"] for handle in chain]
-        return self._chance.choice([life.job / "_job", newest / "_metadata", self._chance.choice(state)])
+        files = [life.job / "_job", newest / "_metadata"]
+        if state:  # there is none before the first record
+            files.append(self._chance.choice(state))
+        return self._chance.choice(files)
 
     def _clock_jump(self, fault: Fault) -> None:
         self._life.clock.jump((fault.amount - 50) * HOUR)
