@@ -64,6 +64,7 @@ class PlannedOperator:
     output_type: TypeInformation | None = None
     side_types: Mapping[str, TypeInformation | None] = field(default_factory=dict)  # of the side outputs somebody reads
     max_parallelism_given: bool = False  # by the program, so that a checkpoint with another one is refused
+    object_reuse: bool = False  # nobody changes records, so that those who read its output can share them
 
     @property
     def kind(self) -> str:
@@ -114,7 +115,9 @@ class JobPlan:
         return [operator for operator in self.operators if isinstance(operator.operator, Read)]
 
 
-def build_plan(graph: Graph, parallelism: int, max_parallelism: int | None, chaining: bool = True) -> JobPlan:
+def build_plan(
+    graph: Graph, parallelism: int, max_parallelism: int | None, chaining: bool = True, object_reuse: bool = False
+) -> JobPlan:
     """Decide everything about a program that can be decided before it runs."""
     nodes = graph.nodes()
     if not nodes:
@@ -172,6 +175,7 @@ def build_plan(graph: Graph, parallelism: int, max_parallelism: int | None, chai
             node.output_type,
             dict(node.side_types),
             given is not None,
+            object_reuse,
         )
     return JobPlan(tuple(planned.values()))
 

@@ -33,7 +33,8 @@ channel is idle at the end."""
 
 
 class Receiver(Protocol):
-    """Takes what an operator gives out. Lists are shared between receivers: nobody changes one that was pushed."""
+    """Takes what an operator gives out. Lists are shared between receivers: nobody changes one that was pushed. Who may change
+    the records in it is decided in `sharing.py`."""
 
     def push(self, values: Values, times: Times) -> None: ...
 
@@ -43,7 +44,12 @@ class Receiver(Protocol):
 
 
 class Emitter:
-    """An operator's output: everyone who reads it, and everyone who reads one of its side outputs."""
+    """An operator's output: everyone who reads it, and everyone who reads one of its side outputs.
+
+    :ivar separate: the output and side outputs must share no objects, as one of their readers could change them.
+    """
+
+    separate = False
 
     def __init__(self, count: list[int], check: Callable[[Values], Values] | None = None) -> None:
         self._count = count
