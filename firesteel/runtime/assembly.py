@@ -31,7 +31,7 @@ from firesteel.runtime.own import OwnBatches
 from firesteel.runtime.participants import Participant, takes_part
 from firesteel.runtime.place import SlotPlace
 from firesteel.runtime.restoring import restore_state
-from firesteel.runtime.sharing import receivers
+from firesteel.runtime.sharing import keeps, receivers
 from firesteel.runtime.snapshots import KeyedStore
 from firesteel.runtime.timers import Timers, UnkeyedTimerService
 from firesteel.runtime.timestamps import Timestamper
@@ -314,8 +314,9 @@ class Assembly:
             output = emitter
             if side is not None:
                 output = emitter.add_side(side, _checked(operator, operator.side_types.get(side)))
-            for receiver in receivers(readers, kept=False):
+            for receiver in receivers(readers, keeps(operator.operator)):
                 output.add(receiver)
+            output.readers = [reader for reader, _ in readers]
         return emitter
 
     def _reader(self, operator: PlannedOperator, edge: PlannedEdge) -> Receiver:

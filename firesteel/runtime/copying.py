@@ -6,6 +6,7 @@ such records where they are never sent.
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 from typing import Any
 
@@ -30,19 +31,23 @@ def own_all(values: Values) -> Values:
 
 
 class Copies:
-    """Makes copies of a batch as it is now, whatever becomes of it meanwhile."""
+    """Makes copies of a batch as it is now, whatever becomes of it meanwhile.
 
-    def __init__(self, values: Values) -> None:
+    :param apart: what is in several records, as one that a state holds can be, becomes a copy for each of them. Otherwise
+        they have it in common as before, which is quicker.
+    """
+
+    def __init__(self, values: Values, apart: bool) -> None:
         self._values = values
-        try:
-            self._data: bytes | None = pickle.dumps(values, protocol=pickle.HIGHEST_PROTOCOL)
-        except Exception:  # noqa: BLE001  see own()
-            self._data = None
+        self._data: bytes | None = None
+        if not apart:
+            with contextlib.suppress(Exception):  # see own()
+                self._data = pickle.dumps(values, protocol=pickle.HIGHEST_PROTOCOL)
 
     @classmethod
-    def of(cls, values: Values) -> Copies | None:
+    def of(cls, values: Values, apart: bool = False) -> Copies | None:
         """None if there is nothing to copy."""
-        return None if all_plain(values) else cls(values)
+        return None if all_plain(values) else cls(values, apart)
 
     def make(self) -> Values:
         if self._data is not None:

@@ -29,7 +29,7 @@ from firesteel.runtime.failures import on_record
 from firesteel.runtime.flow import Emitter, Push, Take, Times, Values
 from firesteel.runtime.keyed_state import KeyedState
 from firesteel.runtime.process import ProcessLoop
-from firesteel.runtime.rolling import rolls
+from firesteel.runtime.rolling import Rolls
 from firesteel.runtime.timers import Timers
 
 Call = Callable[[Any], Any]
@@ -197,16 +197,19 @@ def _emit_kept(values: Values, times: Times, keep: list[Any], emitter: Emitter) 
 def _reduce(operator: PlannedOperator, function: Any, keyed: KeyedState, emitter: Emitter) -> Push:
     table, selector = keyed.store.value_table("/reduced"), resolve_selector(operator.key_selector())
     step = table.fold(keyed, selector, method_of(function, ReduceFunction, "reduce"))
-    roll_of = rolls(function, table, selector)
+    rolls = Rolls(function, table, selector)
 
     def push(values: Values, times: Times) -> None:
         rest = iter(values)
-        roll = roll_of(values)
+        roll = rolls.of(values)
         try:
             out = list(map(step, rest)) if roll is None else roll(rest)
         except Exception as error:
             raise on_record(operator, _failed(values, rest), error) from error
-        emitter.push(out, times)
+        if roll is not None and rolls.plain():
+            emitter.push_plain(out, times)
+        else:
+            emitter.push(out, times)
 
     return push
 

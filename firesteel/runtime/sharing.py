@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from firesteel.graph import nodes
 from firesteel.runtime.copying import Copies
 from firesteel.runtime.flow import Receiver, Times, Values
+from firesteel.runtime.windows.aligned import is_aligned
 
 
 def receivers(readers: Sequence[tuple[Receiver, bool]], kept: bool) -> list[Receiver]:
@@ -28,21 +30,35 @@ def receivers(readers: Sequence[tuple[Receiver, bool]], kept: bool) -> list[Rece
     direct = [index for index, (_, is_direct) in enumerate(readers) if is_direct]
     copied = direct if kept or len(direct) < len(readers) else direct[:-1]
     every = [reader for reader, _ in readers]
-    return [Fan(every, frozenset(copied))] if copied else every
+    return [Fan(every, frozenset(copied), kept)] if copied else every
+
+
+def keeps(kind: nodes.Operator) -> bool:
+    """Whether an operator gives out what its state still holds. What users' functions keep is theirs to copy.
+
+    Windows that may fire again copy what they give out as they fire, since it can change with the next record.
+    """
+    if isinstance(kind, nodes.Window):
+        if kind.combine is None or kind.evictor is not None:
+            return True
+        sliding = is_aligned(kind) and kind.assigner.slide < kind.assigner.size
+        return sliding and not kind.allowed_lateness  # parts of records are in several windows
+    return isinstance(kind, nodes.Reduce | nodes.IntervalJoin)
 
 
 class Fan:
     """Several readers, or one beside the operator's state.
 
     :param copied: the positions of those that get copies.
+    :param kept: the state may hold parts of several records, or one record several times.
     """
 
-    def __init__(self, readers: Sequence[Receiver], copied: frozenset[int]) -> None:
-        self._readers = readers
+    def __init__(self, readers: Sequence[Receiver], copied: frozenset[int], kept: bool) -> None:
+        self._readers, self._kept = readers, kept
         self._ways = [(reader.push, index in copied) for index, reader in enumerate(readers)]
 
     def push(self, values: Values, times: Times) -> None:
-        copies = Copies.of(values)
+        copies = Copies.of(values, apart=self._kept)
         for push, copied in self._ways:
             push(copies.make() if copied and copies is not None else values, times)
 

@@ -31,6 +31,7 @@ from firesteel.datastream.window import (
 from firesteel.datastream.window.windows import MAX_LONG_VALUE
 from firesteel.graph import nodes
 from firesteel.runtime.callables import method_of
+from firesteel.runtime.copying import own
 from firesteel.runtime.failures import OperatorFailure, on_record
 from firesteel.runtime.flow import Partials, Times, Values
 from firesteel.runtime.process import Output
@@ -91,6 +92,7 @@ class AlignedWindowOperator(WindowOperator):
         table = contents_table(self._kind, self._keyed.store)
         assert table is not None
         self._table, self._pane = table, table.pane
+        self._fires_again = self._kind.allowed_lateness > 0
         self._open: dict[TimeWindow, None] = {}  # windows that end without timers
         # not where late records come out in their order, or windows fire at once; a function with open() may have states of
         # its own, and then wants to know the key
@@ -258,6 +260,8 @@ class AlignedWindowOperator(WindowOperator):
             found = self._result(found)
         if found is None:
             return
+        if self._fires_again:
+            found = own(found)  # the window keeps it, and its function may change it with the next record
         if self._kind.function is None:
             out.values.append(found)
             out.times.append(window[1] - 1)

@@ -17,6 +17,7 @@ from firesteel.graph.keys import groups_of
 from firesteel.graph.plan import PlannedOperator
 from firesteel.runtime.callables import resolve_selector
 from firesteel.runtime.context import SlotRuntimeContext
+from firesteel.runtime.copying import own
 from firesteel.runtime.failures import OperatorFailure, on_record
 from firesteel.runtime.flow import Emitter, Times, Values
 from firesteel.runtime.keyed_state import KeyedState
@@ -230,7 +231,8 @@ class WindowOperator:
         found = self._state.get()
         if self._is_list:
             return list(found) or None
-        return None if found is None else [found]
+        # the window may fire again, with what its function makes of this one: maybe by changing it
+        return None if found is None else [own(found)]
 
 
 def check_times(operator: PlannedOperator, values: Values, times: Times) -> None:
