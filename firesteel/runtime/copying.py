@@ -12,6 +12,7 @@ from typing import Any
 
 from firesteel.common.plain import all_plain, is_plain
 from firesteel.runtime.flow import Values
+from firesteel.state.tables import Begin, GoOn
 
 
 def own(value: Any) -> Any:
@@ -58,3 +59,18 @@ class Copies:
                 self._data = None
         # one record that cannot be copied does not keep the others of its batch from it: results must not depend on batches
         return list(map(own, self._values))
+
+
+def unshared(begin: Begin | None, go_on: GoOn) -> tuple[Begin, GoOn]:
+    """The same functions for records that are combined more than once, as in sliding windows: a record that becomes the value
+    itself is copied, since the next call may change it."""
+
+    def first(record: Any) -> Any:
+        made = record if begin is None else begin(record)
+        return own(record) if made is record else made
+
+    def further(before: Any, record: Any) -> Any:
+        made = go_on(before, record)
+        return own(record) if made is record else made
+
+    return first, further

@@ -146,11 +146,15 @@ class WindowOperator:
     def _element(self, key: Any, value: Any, time: int | None, windows: Any, out: Output) -> bool:
         """Put a record into windows. Says whether there was one that it is not too late for."""
         taken = False
-        for window in windows:
+        windows = list(windows)
+        last = len(windows) - 1
+        for index, window in enumerate(windows):
             if not self._lateness.is_window_late(window):
                 taken = True
                 self._contents.enter(key, window)
-                self._add(key, window, value, time, out)
+                # a function may change what it has made so far, which is the record itself at first
+                mine = value if index == last or self._is_list else own(value)
+                self._add(key, window, mine, time, out)
         return taken
 
     def _merging_element(self, key: Any, value: Any, time: int | None, windows: Any, out: Output) -> bool:
