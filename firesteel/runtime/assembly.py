@@ -305,7 +305,7 @@ class Assembly:
 
     def _emitter(self, operator: PlannedOperator) -> Emitter:
         copying = not operator.object_reuse
-        emitter = Emitter(self.counts[operator.uid], _checked(operator, operator.output_type))
+        emitter = self._create_emitter(operator, _checked(operator, operator.output_type))
         outputs: dict[str | None, list[tuple[Receiver, bool]]] = {}
         for edge in self._plan.outputs(operator):
             outputs.setdefault(edge.side, []).append((self._reader(operator, edge), copying and edge.direct))
@@ -318,6 +318,9 @@ class Assembly:
                 output.add(receiver)
             output.readers = [reader for reader, _ in readers]
         return emitter
+
+    def _create_emitter(self, operator: PlannedOperator, check: Callable[[Values], Values] | None) -> Emitter:
+        return Emitter(self.counts[operator.uid], check)
 
     def _reader(self, operator: PlannedOperator, edge: PlannedEdge) -> Receiver:
         """Who gets this edge's records: the operator itself, which is built already, or an exchange."""

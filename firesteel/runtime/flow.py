@@ -66,6 +66,14 @@ class Emitter:
         self._sides[tag_id] = Emitter(self._count, check)
         return self._sides[tag_id]
 
+    def noting(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A function whose results will be pushed here, those of a batch at once. A harness looks at each as it is made."""
+        return call
+
+    def noting_one(self, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """The same for a function with one result."""
+        return call
+
     @property
     def tags(self) -> list[str]:
         """The side outputs somebody reads."""

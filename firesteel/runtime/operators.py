@@ -58,7 +58,7 @@ def compile_operator(
     kind = operator.operator
     match kind:
         case nodes.Map():
-            call = method_of(kind.function, MapFunction, "map")
+            call = emitter.noting_one(method_of(kind.function, MapFunction, "map"))
             port = _map(operator, call, emitter) if keyed is None else _keyed_map(operator, call, keyed, emitter)
         case nodes.Filter():
             call = method_of(kind.function, FilterFunction, "filter")
@@ -196,7 +196,7 @@ def _emit_kept(values: Values, times: Times, keep: list[Any], emitter: Emitter) 
 
 def _reduce(operator: PlannedOperator, function: Any, keyed: KeyedState, emitter: Emitter) -> Push:
     table, selector = keyed.store.value_table("/reduced"), resolve_selector(operator.key_selector())
-    step = table.fold(keyed, selector, method_of(function, ReduceFunction, "reduce"))
+    step = emitter.noting_one(table.fold(keyed, selector, method_of(function, ReduceFunction, "reduce")))
     rolls = Rolls(function, table, selector)
 
     def push(values: Values, times: Times) -> None:

@@ -88,7 +88,7 @@ class ProcessLoop:
         emitter: Emitter,
     ) -> None:
         self.operator, self.context, self.emitter = operator, context, emitter
-        self._process = process
+        self._process = process = emitter.noting(process)
         self._short = _short_loop(operator, process, port, keyed, context, emitter)
         self._keyed = keyed or _Unkeyed()
         self._selector = _nothing if keyed is None else resolve_selector(operator.key_selector(port))

@@ -61,7 +61,7 @@ class WindowOperator:
         service, metrics = self.timers.service, context.get_metrics_group()
         self._lateness = Lateness(kind, service, metrics, emitter)
         evaluate = Evaluation if kind.evictor is None else EvictingEvaluation
-        self._evaluation = evaluate(kind, keyed, service, context)
+        self._evaluation = evaluate(kind, keyed, service, context, emitter)
         self._assigner_context = AssignerContext(service, context)
         self._contents = WindowScope(keyed)
         self._state: Any = contents_of(kind, self._contents)
