@@ -75,11 +75,13 @@ class ExecutionConfig:
         return self._auto_generated_uids
 
     def enable_object_reuse(self) -> ExecutionConfig:
-        """Accepted, and without effect: records are never copied between operators that call each other."""
+        """Promise that no function changes a record that it is given. Otherwise operators that read the same records, or
+        what a state still holds, get copies of those that could be changed."""
         self._object_reuse = True
         return self
 
     def disable_object_reuse(self) -> ExecutionConfig:
+        """Functions may change the records that they are given, and nobody else sees it: the default."""
         self._object_reuse = False
         return self
 

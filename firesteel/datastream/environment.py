@@ -343,9 +343,16 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
                     f"automatic uids are off and these operators have none: {', '.join(without)}. Call uid(...) on them, "
                     f"or enable_auto_generated_uids() on the environment's config"
                 )
-        most = self._config.get_max_parallelism()
-        plan = build_plan(self.graph, self._config.get_parallelism(), most if most > 0 else None, self._chaining)
-        return settled(plan, self._config.is_window_pre_combining_enabled())
+        config = self._config
+        most = config.get_max_parallelism()
+        plan = build_plan(
+            self.graph,
+            config.get_parallelism(),
+            most if most > 0 else None,
+            self._chaining,
+            config.is_object_reuse_enabled(),
+        )
+        return settled(plan, config.is_window_pre_combining_enabled())
 
     def guarantee(self) -> Guarantee:
         """What the job promises from its sources to its sinks, and which part limits it."""

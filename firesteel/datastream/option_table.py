@@ -126,7 +126,8 @@ def _pipeline() -> list[EnvironmentOption]:
                "numbers of records.", lambda env, v: env.get_config().set_auto_watermark_interval(v)),
         Option("pipeline.auto-generate-uids", BOOLEAN, "true", "Whether operators without a uid get one; if not, they are "
                "refused.", lambda env, v: None if v else env.get_config().disable_auto_generated_uids()),
-        Option("pipeline.object-reuse", BOOLEAN, "false", "Accepted, without effect.",
+        Option("pipeline.object-reuse", BOOLEAN, "false", "Whether operators that read the same "
+               "records share the objects. If not, each gets its own and may change them.",
                lambda env, v: env.get_config().enable_object_reuse() if v else None),
         Option("pipeline.jars", LIST, "", "Accepted, without effect: connectors are Python here.",
                lambda env, v: env.add_jars(*v)),

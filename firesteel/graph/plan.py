@@ -65,6 +65,7 @@ class PlannedOperator:
     side_types: Mapping[str, TypeInformation | None] = field(default_factory=dict)  # of the side outputs somebody reads
     max_parallelism_given: bool = False  # by the program, so that a checkpoint with another one is refused
     description: str | None = None  # as given; None: the name says it all
+    object_reuse: bool = False  # nobody changes records, so that those who read its output can share them
 
     @property
     def kind(self) -> str:
@@ -115,7 +116,9 @@ class JobPlan:
         return [operator for operator in self.operators if isinstance(operator.operator, Read)]
 
 
-def build_plan(graph: Graph, parallelism: int, max_parallelism: int | None, chaining: bool = True) -> JobPlan:
+def build_plan(
+    graph: Graph, parallelism: int, max_parallelism: int | None, chaining: bool = True, object_reuse: bool = False
+) -> JobPlan:
     """Decide everything about a program that can be decided before it runs."""
     nodes = graph.nodes()
     if not nodes:
@@ -175,6 +178,7 @@ def build_plan(graph: Graph, parallelism: int, max_parallelism: int | None, chai
             dict(node.side_types),
             given is not None,
             node.description,
+            object_reuse,
         )
     return JobPlan(tuple(planned.values()))
 

@@ -114,7 +114,7 @@ def config(one: ServedJob) -> Document:
         "execution-config": {
             "restart-strategy": one.settings.restart.get_description(),
             "job-parallelism": one.plan.slots,
-            "object-reuse-mode": False,
+            "object-reuse-mode": any(each.object_reuse for each in one.plan.operators),
             "user-config": dict(one.settings.parameters),
         },
     }

@@ -31,6 +31,7 @@ from firesteel.runtime.own import OwnBatches
 from firesteel.runtime.participants import Participant, takes_part
 from firesteel.runtime.place import SlotPlace
 from firesteel.runtime.restoring import restore_state
+from firesteel.runtime.sharing import keeps, receivers
 from firesteel.runtime.snapshots import KeyedStore
 from firesteel.runtime.timers import Timers, UnkeyedTimerService
 from firesteel.runtime.timestamps import Timestamper
@@ -303,19 +304,23 @@ class Assembly:
         return context
 
     def _emitter(self, operator: PlannedOperator) -> Emitter:
-        count = self.counts[operator.uid]
-        emitter = Emitter(count, _checked(operator, operator.output_type))
-        sides: dict[str, Emitter] = {}
+        copying = not operator.object_reuse
+        emitter = self._create_emitter(operator, _checked(operator, operator.output_type))
+        outputs: dict[str | None, list[tuple[Receiver, bool]]] = {}
         for edge in self._plan.outputs(operator):
-            reader = self._reader(operator, edge)
-            if edge.side is None:
-                emitter.add(reader)
-            else:
-                if edge.side not in sides:
-                    check = _checked(operator, operator.side_types.get(edge.side))
-                    sides[edge.side] = emitter.add_side(edge.side, check)
-                sides[edge.side].add(reader)
+            outputs.setdefault(edge.side, []).append((self._reader(operator, edge), copying and edge.direct))
+            emitter.separate |= copying and edge.direct
+        for side, readers in outputs.items():
+            output = emitter
+            if side is not None:
+                output = emitter.add_side(side, _checked(operator, operator.side_types.get(side)))
+            for receiver in receivers(readers, keeps(operator.operator)):
+                output.add(receiver)
+            output.readers = [reader for reader, _ in readers]
         return emitter
+
+    def _create_emitter(self, operator: PlannedOperator, check: Callable[[Values], Values] | None) -> Emitter:
+        return Emitter(self.counts[operator.uid], check)
 
     def _reader(self, operator: PlannedOperator, edge: PlannedEdge) -> Receiver:
         """Who gets this edge's records: the operator itself, which is built already, or an exchange."""

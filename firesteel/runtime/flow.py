@@ -33,7 +33,8 @@ channel is idle at the end."""
 
 
 class Receiver(Protocol):
-    """Takes what an operator gives out. Lists are shared between receivers: nobody changes one that was pushed."""
+    """Takes what an operator gives out. Lists are shared between receivers: nobody changes one that was pushed. Who may change
+    the records in it is decided in `sharing.py`."""
 
     def push(self, values: Values, times: Times) -> None: ...
 
@@ -43,12 +44,19 @@ class Receiver(Protocol):
 
 
 class Emitter:
-    """An operator's output: everyone who reads it, and everyone who reads one of its side outputs."""
+    """An operator's output: everyone who reads it, and everyone who reads one of its side outputs.
+
+    :ivar readers: those that what is added is for, without what makes copies for them.
+    :ivar separate: the output and side outputs must share no objects, as one of their readers could change them.
+    """
+
+    separate = False
 
     def __init__(self, count: list[int], check: Callable[[Values], Values] | None = None) -> None:
         self._count = count
         self._check = check
         self._readers: list[Receiver] = []
+        self.readers: list[Receiver] = self._readers
         self._sides: dict[str, Emitter] = {}
 
     def add(self, receiver: Receiver) -> None:
@@ -57,6 +65,14 @@ class Emitter:
     def add_side(self, tag_id: str, check: Callable[[Values], Values] | None) -> Emitter:
         self._sides[tag_id] = Emitter(self._count, check)
         return self._sides[tag_id]
+
+    def noting(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A function whose results will be pushed here, those of a batch at once. A harness looks at each as it is made."""
+        return call
+
+    def noting_one(self, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """The same for a function with one result."""
+        return call
 
     @property
     def tags(self) -> list[str]:
@@ -68,6 +84,15 @@ class Emitter:
             values = self._check(values)
         self._count[1] += len(values)
         for reader in self._readers:
+            reader.push(values, times)
+
+    def push_plain(self, values: Values, times: Times) -> None:
+        """The same for values that are known to be plain: nobody needs copies, and nobody has to look."""
+        if self._check is not None:  # it may make something else of them
+            self.push(values, times)
+            return
+        self._count[1] += len(values)
+        for reader in self.readers:
             reader.push(values, times)
 
     def push_side(self, tag_id: str, values: Values, times: Times) -> None:

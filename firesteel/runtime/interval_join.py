@@ -57,7 +57,7 @@ class IntervalJoiner:
     ) -> None:
         self._operator, self._keyed, self._emitter = operator, keyed, emitter
         self._dropped = metrics.counter(LATE_DROPPED)
-        self._process = join.function.process_element
+        self._process = emitter.noting(join.function.process_element)
         self._lower, self._upper = join.lower, join.upper
         # how long after its own timestamp a record can still meet one that is not late
         self._keep_left, self._keep_right = max(0, join.upper), max(0, -join.lower)

@@ -29,7 +29,7 @@ from firesteel.runtime.failures import on_record
 from firesteel.runtime.flow import Emitter, Push, Take, Times, Values
 from firesteel.runtime.keyed_state import KeyedState
 from firesteel.runtime.process import ProcessLoop
-from firesteel.runtime.rolling import rolls
+from firesteel.runtime.rolling import Rolls
 from firesteel.runtime.timers import Timers
 
 Call = Callable[[Any], Any]
@@ -58,7 +58,7 @@ def compile_operator(
     kind = operator.operator
     match kind:
         case nodes.Map():
-            call = method_of(kind.function, MapFunction, "map")
+            call = emitter.noting_one(method_of(kind.function, MapFunction, "map"))
             port = _map(operator, call, emitter) if keyed is None else _keyed_map(operator, call, keyed, emitter)
         case nodes.Filter():
             call = method_of(kind.function, FilterFunction, "filter")
@@ -196,17 +196,20 @@ def _emit_kept(values: Values, times: Times, keep: list[Any], emitter: Emitter) 
 
 def _reduce(operator: PlannedOperator, function: Any, keyed: KeyedState, emitter: Emitter) -> Push:
     table, selector = keyed.store.value_table("/reduced"), resolve_selector(operator.key_selector())
-    step = table.fold(keyed, selector, method_of(function, ReduceFunction, "reduce"))
-    roll_of = rolls(function, table, selector)
+    step = emitter.noting_one(table.fold(keyed, selector, method_of(function, ReduceFunction, "reduce")))
+    rolls = Rolls(function, table, selector)
 
     def push(values: Values, times: Times) -> None:
         rest = iter(values)
-        roll = roll_of(values)
+        roll = rolls.of(values)
         try:
             out = list(map(step, rest)) if roll is None else roll(rest)
         except Exception as error:
             raise on_record(operator, _failed(values, rest), error) from error
-        emitter.push(out, times)
+        if roll is not None and rolls.plain():
+            emitter.push_plain(out, times)
+        else:
+            emitter.push(out, times)
 
     return push
 

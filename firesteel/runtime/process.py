@@ -11,6 +11,7 @@ from firesteel.errors import SideOutputError
 from firesteel.graph.plan import PlannedOperator
 from firesteel.runtime.callables import resolve_selector
 from firesteel.runtime.context import FunctionContext
+from firesteel.runtime.copying import own_all
 from firesteel.runtime.failures import on_record
 from firesteel.runtime.flow import Emitter, Times, Values
 from firesteel.runtime.keyed_state import KeyedState
@@ -56,10 +57,19 @@ class Output:
             values, times, self.values, self.times = self.values, self.times, [], []
             for value, time in zip(values, times, strict=True):
                 self.add((value,), time)
+        if self._sides and self._emitter.separate:
+            self._separate()
         if self.values:
             self._emitter.push(self.values, self.times if timed else None)
         for tag_id, (values, times) in self._sides.items():
             self._emitter.push_side(tag_id, values, times if timed else None)
+
+    def _separate(self) -> None:
+        """One record may have gone to several outputs. Side outputs get the copies, which as a rule have less."""
+        tags = list(self._sides)
+        for tag_id in tags if self.values else tags[1:]:
+            values, times = self._sides[tag_id]
+            self._sides[tag_id] = own_all(values), times
 
 
 class ProcessLoop:
@@ -78,7 +88,7 @@ class ProcessLoop:
         emitter: Emitter,
     ) -> None:
         self.operator, self.context, self.emitter = operator, context, emitter
-        self._process = process
+        self._process = process = emitter.noting(process)
         self._short = _short_loop(operator, process, port, keyed, context, emitter)
         self._keyed = keyed or _Unkeyed()
         self._selector = _nothing if keyed is None else resolve_selector(operator.key_selector(port))

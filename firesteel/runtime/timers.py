@@ -84,7 +84,7 @@ class Timers:
         emitter: Emitter,
         now: Callable[[], int],
     ) -> None:
-        self._operator, self._on_timer, self._keyed, self._emitter = operator, on_timer, keyed, emitter
+        self._operator, self._on_timer, self._keyed, self._emitter = operator, emitter.noting(on_timer), keyed, emitter
         self._event = keyed.store.timer_table(EVENT_TIMERS)
         self._processing = keyed.store.timer_table(PROCESSING_TIMERS)
         self.service = KeyedTimerService(keyed, self._event, self._processing, now)

@@ -20,7 +20,7 @@ from firesteel.runtime.task import LevelOrder, SlotTask
 from firesteel.state.origin import Origin
 from firesteel.testing.inspection import ANY, Timer, empty_state_of, state_of, timers_of
 from firesteel.testing.plans import function_program, stream_program
-from firesteel.testing.recording import FUNCTION, Recorder, RecordingAssembly, arrived
+from firesteel.testing.recording import FUNCTION, Recorder, RecordingAssembly, TrustingAssembly, arrived
 from firesteel.testing.snapshots import HarnessSnapshot, Workspace, users_own_errors
 
 
@@ -108,7 +108,9 @@ class FunctionHarness:
         )
         try:
             with users_own_errors():
-                self._task = SlotTask(plan, place, self._messages.put, RecordingAssembly)
+                self._task = SlotTask(
+                    plan, place, self._messages.put, RecordingAssembly if check_mutation else TrustingAssembly
+                )
         except BaseException:
             self._workspace.close()
             raise
@@ -298,10 +300,14 @@ class FunctionHarness:
             raise ValueError("the harness is closed")
         if everything:
             self._check(everything=True)  # before a barrier could make a change in place look like the truth
-        with users_own_errors():
-            action()
-            for _, timers in self._assembly.timers:
-                timers.on_clock(self._clock)
+        try:
+            with users_own_errors():
+                action()
+                for _, timers in self._assembly.timers:
+                    timers.on_clock(self._clock)
+        except BaseException:
+            self._assembly.recording.forget_given()
+            raise
         self._check(everything=False)
 
     def _check(self, *, everything: bool) -> None:

@@ -42,7 +42,7 @@ class GraphHarness:
     :param checkpoint_every: take a checkpoint at the end of every so many epochs. By default at the end of each one if
         there are failures or the environment enables checkpointing, and else none.
     :param clock: the processing time to start at, in milliseconds; it stands still unless told otherwise.
-    :param check_mutation: look for state that is changed in place.
+    :param check_mutation: look for state that is changed in place, and for records that are changed after they were emitted.
     :param directory: where checkpoints go. A second harness with the same directory goes on from where the first one got to,
         with another parallelism too.
     """

@@ -172,6 +172,20 @@ class _WatchedValues(HashMapValueTable):
         super().delete(key)
         self._watch.removed(key)
 
+    def fold(
+        self, current: CurrentKey, key_of: Callable[[Any], Any], reduce: Callable[[Any, Any], Any]
+    ) -> Callable[[Any], Any]:
+        read, write, _ = self.bind(current)
+
+        def step(record: Any) -> Any:
+            current.key = key_of(record)
+            before = read()
+            result = record if before is None else reduce(before, record)
+            write(result)
+            return result
+
+        return step
+
     def bind(self, current: CurrentKey) -> Accessors:
         read, write, remove = super().bind(current)
         watch = self._watch

@@ -16,8 +16,9 @@ from itertools import repeat
 from math import gcd
 from typing import Any, NamedTuple
 
+from firesteel.common.plain import is_plain
 from firesteel.datastream.functions import AggregateFunction, Function, ReduceFunction
-from firesteel.datastream.rolling import RollingField
+from firesteel.datastream.rolling import RollingField, RollingRecord
 from firesteel.datastream.time_domain import TimeDomain
 from firesteel.datastream.window import (
     EventTimeTrigger,
@@ -31,6 +32,7 @@ from firesteel.datastream.window import (
 from firesteel.datastream.window.windows import MAX_LONG_VALUE
 from firesteel.graph import nodes
 from firesteel.runtime.callables import method_of
+from firesteel.runtime.copying import own, unshared
 from firesteel.runtime.failures import OperatorFailure, on_record
 from firesteel.runtime.flow import Partials, Times, Values
 from firesteel.runtime.process import Output
@@ -40,6 +42,7 @@ from firesteel.runtime.windows.panes import Part, by_pane
 from firesteel.runtime.windows.states import contents_table
 from firesteel.runtime.windows.timers import WindowEnds, push
 from firesteel.state.store import ValueTable, WindowTable
+from firesteel.state.tables import Begin, GoOn
 
 _TRIGGERS: dict[type, type] = {
     TumblingEventTimeWindows: EventTimeTrigger,
@@ -91,6 +94,8 @@ class AlignedWindowOperator(WindowOperator):
         table = contents_table(self._kind, self._keyed.store)
         assert table is not None
         self._table, self._pane = table, table.pane
+        self._may_change = not isinstance(combine, RollingField | RollingRecord)
+        self._fires_again = self._kind.allowed_lateness > 0
         self._open: dict[TimeWindow, None] = {}  # windows that end without timers
         # not where late records come out in their order, or windows fire at once; a function with open() may have states of
         # its own, and then wants to know the key
@@ -145,10 +150,13 @@ class AlignedWindowOperator(WindowOperator):
         count = 0
         try:
             keys = list(map(self._selector, rest))
-            go_on = self._go_on if self._rolling is None else self._rolling.reducing(values[0])
-            for live in self._windows(pane):
+            begin, go_on = self._begin, self._go_on if self._rolling is None else self._rolling.reducing(values[0])
+            windows = self._windows(pane)
+            if len(windows) > 1 and self._may_change:
+                begin, go_on = self._careful(values)
+            for live in windows:
                 rest = iter(values)
-                count = live.table.combine(keys, rest, self._begin, go_on)
+                count = live.table.combine(keys, rest, begin, go_on)
         except Exception as error:
             raise on_record(self._operator, values[len(values) - rest.__length_hint__() - 1], error) from error
         return count
@@ -160,6 +168,8 @@ class AlignedWindowOperator(WindowOperator):
         else:
             moments, register = repeat(self.timers.service.current_processing_time()), self.timers.processing.register
         selector, keyed, begin, go_on = self._selector, self._keyed, self._begin, self._go_on
+        if values and self._size > self._slide and self._may_change:
+            begin, go_on = self._careful(values)
         offset, grain = self._offset, self._grain
         out = Output(self._emitter)
         panes: dict[int, list[Live]] = {}
@@ -188,6 +198,12 @@ class AlignedWindowOperator(WindowOperator):
         except Exception as error:
             raise on_record(self._operator, value, error) from error
         push(out)
+
+    def _careful(self, values: Values) -> tuple[Begin, GoOn]:
+        """What combines records that are in several windows. The first one of a key is looked at; whether to look at results,
+        too, is judged by the first of all, as where records are combined before (folding.py)."""
+        begin, go_on = unshared(self._begin, self._go_on)
+        return begin, self._go_on if is_plain(values[0]) else go_on
 
     def take(self, partials: Partials) -> None:
         """What records of one window were combined into where they came from (precombining.py)."""
@@ -268,6 +284,8 @@ class AlignedWindowOperator(WindowOperator):
             found = self._result(found)
         if found is None:
             return
+        if self._fires_again:
+            found = own(found)  # the window keeps it, and its function may change it with the next record
         if self._kind.function is None:
             out.values.append(found)
             out.times.append(window[1] - 1)

@@ -15,6 +15,7 @@ from firesteel.datastream.window import MergingWindowAssigner
 from firesteel.datastream.window.windows import MAX_LONG_VALUE
 from firesteel.graph import nodes
 from firesteel.runtime.context import SlotRuntimeContext
+from firesteel.runtime.flow import Emitter
 from firesteel.runtime.keyed_state import KeyedState
 from firesteel.runtime.process import Output
 from firesteel.runtime.timers import KeyedTimerService
@@ -32,14 +33,19 @@ class Evaluation:
     """
 
     def __init__(
-        self, kind: nodes.Window, keyed: KeyedState, service: KeyedTimerService, context: SlotRuntimeContext
+        self,
+        kind: nodes.Window,
+        keyed: KeyedState,
+        service: KeyedTimerService,
+        context: SlotRuntimeContext,
+        emitter: Emitter,
     ) -> None:
         self._kind, self._keyed, self._scope = kind, keyed, WindowScope(keyed, WINDOW)
         merging = isinstance(kind.assigner, MergingWindowAssigner)
         per_window = NoWindowState() if merging else context.of(self._scope.states)
         self.context = WindowContext(context, per_window, service, context.get_metrics_group())
         self._function = kind.function
-        self._call = self._calling(kind.function)
+        self._call: Call = emitter.noting(self._calling(kind.function))
         self._has_clear = isinstance(kind.function, (ProcessWindowFunction, ProcessAllWindowFunction))
 
     def _calling(self, function: Any) -> Call:

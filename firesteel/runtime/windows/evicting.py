@@ -6,8 +6,10 @@ from functools import reduce
 from typing import Any
 
 from firesteel.datastream.functions import AggregateFunction, ReduceFunction
+from firesteel.datastream.rolling import RollingField, RollingRecord
 from firesteel.datastream.window import TimestampedValue
 from firesteel.runtime.callables import method_of
+from firesteel.runtime.copying import own_all
 from firesteel.runtime.process import Output
 from firesteel.runtime.windows.evaluation import Evaluation
 
@@ -34,6 +36,8 @@ def _combined(combine: Any, values: list[Any]) -> list[Any] | None:
     """What the window function is given; None when there is nothing to reduce."""
     if combine is None:
         return values
+    if not isinstance(combine, RollingField | RollingRecord):
+        values = own_all(values)  # they stay in the window, and the function may change what it has made so far
     if isinstance(combine, AggregateFunction):
         accumulator = combine.create_accumulator()
         for value in values:

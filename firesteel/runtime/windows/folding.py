@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ from firesteel.datastream.functions import AggregateFunction, ReduceFunction
 from firesteel.datastream.rolling import RollingField, RollingRecord
 from firesteel.graph import nodes
 from firesteel.runtime.callables import method_of
+from firesteel.runtime.copying import own, unshared
 from firesteel.runtime.flow import Values
 from firesteel.runtime.rolling import TupleLength
 
@@ -27,7 +27,7 @@ def folding_of(kind: nodes.Window) -> Adding | Reducing:
         return Adding(combine)
     if isinstance(combine, RollingField):
         return Rolling(combine)
-    return Reducing(method_of(combine, ReduceFunction, "reduce"), _same if isinstance(combine, RollingRecord) else _own)
+    return Reducing(method_of(combine, ReduceFunction, "reduce"), changes=not isinstance(combine, RollingRecord))
 
 
 class Adding:
@@ -46,40 +46,34 @@ class Adding:
             return len(keys)
 
         self._fold: Fold = fold
+        begin, go_on = unshared(lambda value: add(value, create()), lambda before, value: add(value, before))
+        self._careful = _folding(begin, go_on)
 
     def of(self, values: Values) -> Fold:
-        """What combines these."""
-        return self._fold
+        """What combines these, judged by the first one."""
+        return self._fold if is_plain(values[0]) else self._careful
 
 
 class Reducing:
     """With a ReduceFunction, or a function.
 
-    :param begin: makes the first reduction of a record.
+    :param changes: it may change the reduction so far, and the record in its place may be in others' hands here.
     """
 
-    def __init__(self, reduce: Reduce, begin: Callable[[Any], Any]) -> None:
-        def fold(partials: dict[Any, Any], keys: Values, values: Any) -> int:
-            get = partials.get
-            for key, value in zip(keys, values, strict=True):
-                if value is None:
-                    return len(keys) - int(values.__length_hint__()) - 1
-                before = get(key)
-                partials[key] = begin(value) if before is None else reduce(before, value)
-            return len(keys)
-
-        self._fold: Fold = fold
+    def __init__(self, reduce: Reduce, changes: bool) -> None:
+        self._fold = _folding(own if changes else _same, reduce)
+        self._careful = _folding(*unshared(None, reduce)) if changes else self._fold
 
     def of(self, values: Values) -> Fold:
-        """What combines these."""
-        return self._fold
+        """What combines these, judged by the first one: plain records can be shared, and need no looking at results."""
+        return self._fold if is_plain(values[0]) else self._careful
 
 
 class Rolling(Reducing):
     """With a library function, which has a shorter way for a stream of tuples of one length."""
 
     def __init__(self, combine: RollingField) -> None:
-        super().__init__(combine.reduce, _same)
+        super().__init__(combine.reduce, changes=False)
         self._combine = combine
         self._lengths = TupleLength()
         self._short: dict[int, Fold] = {}
@@ -93,11 +87,19 @@ class Rolling(Reducing):
         return self._short[length]
 
 
+def _folding(begin: Callable[[Any], Any], go_on: Reduce) -> Fold:
+    def fold(partials: dict[Any, Any], keys: Values, values: Any) -> int:
+        get = partials.get
+        for key, value in zip(keys, values, strict=True):
+            if value is None:
+                return len(keys) - int(values.__length_hint__()) - 1
+            before = get(key)
+            partials[key] = begin(value) if before is None else go_on(before, value)
+        return len(keys)
+
+    return fold
+
+
 def _same(value: Any) -> Any:
     """For functions that leave what they are given as it is."""
     return value
-
-
-def _own(value: Any) -> Any:
-    """For others: they may change the reduction so far, and the record in its place may be in others' hands here."""
-    return value if is_plain(value) else pickle.loads(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))

@@ -17,6 +17,7 @@ from firesteel.graph.keys import groups_of
 from firesteel.graph.plan import PlannedOperator
 from firesteel.runtime.callables import resolve_selector
 from firesteel.runtime.context import SlotRuntimeContext
+from firesteel.runtime.copying import own
 from firesteel.runtime.failures import OperatorFailure, on_record
 from firesteel.runtime.flow import Emitter, Times, Values
 from firesteel.runtime.keyed_state import KeyedState
@@ -60,7 +61,7 @@ class WindowOperator:
         service, metrics = self.timers.service, context.get_metrics_group()
         self._lateness = Lateness(kind, service, metrics, emitter)
         evaluate = Evaluation if kind.evictor is None else EvictingEvaluation
-        self._evaluation = evaluate(kind, keyed, service, context)
+        self._evaluation = evaluate(kind, keyed, service, context, emitter)
         self._assigner_context = AssignerContext(service, context)
         self._contents = WindowScope(keyed)
         self._state: Any = contents_of(kind, self._contents)
@@ -145,11 +146,15 @@ class WindowOperator:
     def _element(self, key: Any, value: Any, time: int | None, windows: Any, out: Output) -> bool:
         """Put a record into windows. Says whether there was one that it is not too late for."""
         taken = False
-        for window in windows:
+        windows = list(windows)
+        last = len(windows) - 1
+        for index, window in enumerate(windows):
             if not self._lateness.is_window_late(window):
                 taken = True
                 self._contents.enter(key, window)
-                self._add(key, window, value, time, out)
+                # a function may change what it has made so far, which is the record itself at first
+                mine = value if index == last or self._is_list else own(value)
+                self._add(key, window, mine, time, out)
         return taken
 
     def _merging_element(self, key: Any, value: Any, time: int | None, windows: Any, out: Output) -> bool:
@@ -230,7 +235,8 @@ class WindowOperator:
         found = self._state.get()
         if self._is_list:
             return list(found) or None
-        return None if found is None else [found]
+        # the window may fire again, with what its function makes of this one: maybe by changing it
+        return None if found is None else [own(found)]
 
 
 def check_times(operator: PlannedOperator, values: Values, times: Times) -> None:
