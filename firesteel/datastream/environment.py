@@ -344,14 +344,8 @@ class StreamExecutionEnvironment(DataFrameSources, Flink1Environment):
                     f"or enable_auto_generated_uids() on the environment's config"
                 )
         config = self._config
-        most = config.get_max_parallelism()
-        plan = build_plan(
-            self.graph,
-            config.get_parallelism(),
-            most if most > 0 else None,
-            self._chaining,
-            config.is_object_reuse_enabled(),
-        )
+        most, reuse = config.get_max_parallelism(), config.is_object_reuse_enabled()
+        plan = build_plan(self.graph, config.get_parallelism(), most if most > 0 else None, self._chaining, reuse)
         return settled(plan, config.is_window_pre_combining_enabled())
 
     def guarantee(self) -> Guarantee:

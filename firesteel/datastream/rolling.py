@@ -37,8 +37,7 @@ class RollingField(ReduceFunction):
 
     def roll_of_tuples(self, length: int) -> Callable[..., list[Any]] | None:
         """The same with all results on the way: it is given a key selector, a dict with what has changed, `get` of one with
-        what was there before, the mark of a value that is gone, what to tell about the first tuple of each key, and an iterator
-        over tuples."""
+        what was there before, the mark of a value that is gone, and an iterator over tuples."""
         roll: Callable[..., list[Any]] | None = self._loop(_ROLL, length)
         return roll
 
@@ -86,7 +85,7 @@ def loop(reduced, keys, values):
 """
 
 _ROLL = """
-def loop(key_of, changed, before, gone, begin, values):
+def loop(key_of, changed, before, gone, values):
     get, results = changed.get, []
     append = results.append
     for second in values:
@@ -97,7 +96,6 @@ def loop(key_of, changed, before, gone, begin, values):
         if first is None or first is gone:
             changed[key] = second
             append(second)
-            begin(second)
         else:
             changed[key] = result = {}
             append(result)

@@ -316,7 +316,6 @@ class Assembly:
                 output = emitter.add_side(side, _checked(operator, operator.side_types.get(side)))
             for receiver in receivers(readers, keeps(operator.operator)):
                 output.add(receiver)
-            output.readers = [reader for reader, _ in readers]
         return emitter
 
     def _create_emitter(self, operator: PlannedOperator, check: Callable[[Values], Values] | None) -> Emitter:

@@ -46,7 +46,6 @@ class Receiver(Protocol):
 class Emitter:
     """An operator's output: everyone who reads it, and everyone who reads one of its side outputs.
 
-    :ivar readers: those that what is added is for, without what makes copies for them.
     :ivar separate: the output and side outputs must share no objects, as one of their readers could change them.
     """
 
@@ -56,7 +55,6 @@ class Emitter:
         self._count = count
         self._check = check
         self._readers: list[Receiver] = []
-        self.readers: list[Receiver] = self._readers
         self._sides: dict[str, Emitter] = {}
 
     def add(self, receiver: Receiver) -> None:
@@ -84,15 +82,6 @@ class Emitter:
             values = self._check(values)
         self._count[1] += len(values)
         for reader in self._readers:
-            reader.push(values, times)
-
-    def push_plain(self, values: Values, times: Times) -> None:
-        """The same for values that are known to be plain: nobody needs copies, and nobody has to look."""
-        if self._check is not None:  # it may make something else of them
-            self.push(values, times)
-            return
-        self._count[1] += len(values)
-        for reader in self.readers:
             reader.push(values, times)
 
     def push_side(self, tag_id: str, values: Values, times: Times) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
+from firesteel.common.plain import all_plain
 from firesteel.datastream.functions import (
     CoFlatMapFunction,
     CoMapFunction,
@@ -25,11 +26,12 @@ from firesteel.graph.plan import PlannedOperator
 from firesteel.runtime.broadcast import BroadcastStates, broadcast_ports
 from firesteel.runtime.callables import method_of, resolve_selector
 from firesteel.runtime.context import FunctionContext
+from firesteel.runtime.copying import own
 from firesteel.runtime.failures import on_record
 from firesteel.runtime.flow import Emitter, Push, Take, Times, Values
 from firesteel.runtime.keyed_state import KeyedState
 from firesteel.runtime.process import ProcessLoop
-from firesteel.runtime.rolling import Rolls
+from firesteel.runtime.rolling import rolls
 from firesteel.runtime.timers import Timers
 
 Call = Callable[[Any], Any]
@@ -196,20 +198,23 @@ def _emit_kept(values: Values, times: Times, keep: list[Any], emitter: Emitter) 
 
 def _reduce(operator: PlannedOperator, function: Any, keyed: KeyedState, emitter: Emitter) -> Push:
     table, selector = keyed.store.value_table("/reduced"), resolve_selector(operator.key_selector())
-    step = emitter.noting_one(table.fold(keyed, selector, method_of(function, ReduceFunction, "reduce")))
-    rolls = Rolls(function, table, selector)
+    step = table.fold(keyed, selector, method_of(function, ReduceFunction, "reduce"))
+    roll_of = rolls(function, table, selector)
+    copying = not operator.object_reuse
 
     def push(values: Values, times: Times) -> None:
         rest = iter(values)
-        roll = rolls.of(values)
+        roll = roll_of(values)
         try:
-            out = list(map(step, rest)) if roll is None else roll(rest)
+            results = map(step, rest) if roll is None else roll(rest)
+            if copying and not all_plain(
+                values[:1]
+            ):  # the state keeps what is given out, and the next call may change it
+                results = map(own, results)
+            out = list(results)
         except Exception as error:
             raise on_record(operator, _failed(values, rest), error) from error
-        if roll is not None and rolls.plain():
-            emitter.push_plain(out, times)
-        else:
-            emitter.push(out, times)
+        emitter.push(out, times)
 
     return push
 

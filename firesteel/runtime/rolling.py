@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
-from itertools import chain
 from typing import Any
 
-from firesteel.common.plain import PLAIN
 from firesteel.datastream.rolling import RollingField
 from firesteel.runtime.flow import Values
 from firesteel.state.tables import ValueTable
@@ -33,40 +31,24 @@ class TupleLength:
         return self._known
 
 
-class Rolls:
-    """Finds the loop for a batch of records, if there is one, and knows whether what it gives is plain.
+def rolls(function: Any, table: ValueTable, key_of: Callable[[Any], Any]) -> Callable[[Values], Roll | None]:
+    """What finds the loop for a batch of records, or says that there is none."""
+    insides = table.insides()
+    if not isinstance(function, RollingField) or insides is None:
+        return lambda values: None
+    changed, before, gone = insides
+    lengths = TupleLength()
+    made: dict[int, Roll | None] = {}
 
-    A result is the first record of its key but for one field. So results are plain if all first records are, and looking at
-    those is enough: most records are none. The field itself has to be no tuple, as it could get anything into it.
-    """
-
-    def __init__(self, function: Any, table: ValueTable, key_of: Callable[[Any], Any]) -> None:
-        self._function, self._key_of = function, key_of
-        self._insides = table.insides() if isinstance(function, RollingField) else None
-        self._lengths = TupleLength()
-        self._made: dict[int, Roll | None] = {}
-        self._first: list[Any] = []
-        self._plain = True
-
-    def of(self, values: Values) -> Roll | None:
-        """What rolls these. None: something else has to."""
-        if self._insides is None:
-            return None
-        changed, before, gone = self._insides
-        if not self._made and before:
-            self._lengths.of(before.values())  # what a checkpoint had
-        length = self._lengths.of(values)
+    def roll_of(values: Values) -> Roll | None:
+        if not made and before:
+            lengths.of(before.values())  # what a checkpoint had
+        length = lengths.of(values)
         if length is None:
             return None
-        if length not in self._made:
-            self._first += before.values()
-            loop = self._function.roll_of_tuples(length)
-            self._made[length] = loop and partial(loop, self._key_of, changed, before.get, gone, self._first.append)
-        return self._made[length]
+        if length not in made:
+            loop = function.roll_of_tuples(length)
+            made[length] = loop and partial(loop, key_of, changed, before.get, gone)
+        return made[length]
 
-    def plain(self) -> bool:
-        """Whether all that loops have given so far is plain."""
-        if self._first:
-            self._plain = self._plain and PLAIN.issuperset(map(type, chain.from_iterable(self._first)))
-            self._first.clear()
-        return self._plain
+    return roll_of

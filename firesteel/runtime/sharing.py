@@ -36,14 +36,14 @@ def receivers(readers: Sequence[tuple[Receiver, bool]], kept: bool) -> list[Rece
 def keeps(kind: nodes.Operator) -> bool:
     """Whether an operator gives out what its state still holds. What users' functions keep is theirs to copy.
 
-    Windows that may fire again copy what they give out as they fire, since it can change with the next record.
+    Rolling aggregates, and windows that may fire again, copy what they give out at once: it can change with the next record.
     """
     if isinstance(kind, nodes.Window):
         if kind.combine is None or kind.evictor is not None:
             return True
         sliding = is_aligned(kind) and kind.assigner.slide < kind.assigner.size
         return sliding and not kind.allowed_lateness  # parts of records are in several windows
-    return isinstance(kind, nodes.Reduce | nodes.IntervalJoin)
+    return isinstance(kind, nodes.IntervalJoin)
 
 
 class Fan:

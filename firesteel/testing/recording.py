@@ -57,10 +57,6 @@ class WatchedEmitter(Emitter):
         self._compare()
         super().push(values, times)
 
-    def push_plain(self, values: Values, times: Times) -> None:
-        self._compare()
-        super().push_plain(values, times)
-
     def push_side(self, tag_id: str, values: Values, times: Times) -> None:
         self._compare()
         super().push_side(tag_id, values, times)

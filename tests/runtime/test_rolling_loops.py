@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from firesteel.common import Row
 from firesteel.datastream.rolling import rolling_max, rolling_min, rolling_sum
 from firesteel.graph.keys import KeyGroups
-from firesteel.runtime.rolling import Rolls, TupleLength
+from firesteel.runtime.rolling import TupleLength, rolls
 from firesteel.state.hashmap import HashMapValueTable
 
 FUNCTIONS = st.sampled_from([rolling_sum(1), rolling_min(1), rolling_max(1)])
@@ -36,7 +36,7 @@ def checked(function: Any, batches: list[list[Any]], loaded: dict[Any, Any], del
     for key in deleted:
         table.delete(key)
         expected.pop(key, None)
-    step, roll_of = table.fold(SimpleNamespace(key=None), first, function.reduce), Rolls(function, table, first).of
+    step, roll_of = table.fold(SimpleNamespace(key=None), first, function.reduce), rolls(function, table, first)
     loops = 0
     for number, batch in enumerate(batches, 1):
         roll = roll_of(batch)
@@ -69,14 +69,14 @@ def test_pairs_have_a_loop(function: Any, batches: list[list[Any]], before: list
 def test_what_a_checkpoint_had_counts(other: Any) -> None:
     table = HashMapValueTable(KeyGroups(128))
     table.load([1, 2], [(1, 2), other], [])
-    assert Rolls(rolling_sum(1), table, first).of([(3, 3)]) is None
+    assert rolls(rolling_sum(1), table, first)([(3, 3)]) is None
 
 
 def test_no_loop_for_other_functions_or_fields() -> None:
     table = HashMapValueTable(KeyGroups(128))
-    assert Rolls(lambda a, b: a, table, first).of([(1, 2)]) is None
-    assert Rolls(rolling_sum(2), table, first).of([(1, 2)]) is None
-    assert Rolls(rolling_sum("f1"), table, first).of([(1, 2)]) is None
+    assert rolls(lambda a, b: a, table, first)([(1, 2)]) is None
+    assert rolls(rolling_sum(2), table, first)([(1, 2)]) is None
+    assert rolls(rolling_sum("f1"), table, first)([(1, 2)]) is None
 
 
 def test_one_length_as_long_as_there_is_no_other() -> None:
@@ -87,28 +87,3 @@ def test_one_length_as_long_as_there_is_no_other() -> None:
     assert length.of([(5, 6)]) == 2
     assert length.of([(5, 6), (7,)]) is None
     assert length.of([(5, 6)]) is None
-
-
-def test_results_are_plain_as_long_as_first_records_are() -> None:
-    table = HashMapValueTable(KeyGroups(128))
-    rolls = Rolls(rolling_sum(1), table, first)
-
-    def plain(*records: Any) -> bool:
-        roll = rolls.of(list(records))
-        assert roll is not None
-        roll(iter(records))
-        return rolls.plain()
-
-    assert plain((1, 2), (1, 3), (2, "a"))
-    assert plain((1, 4))
-    assert not plain((3, (4,)))  # could get a list into it: (4,) + ([],)
-    assert not plain((1, 5))  # and there it stays
-
-
-@pytest.mark.parametrize("inner", [[], (1,), Row(1)])
-def test_what_a_checkpoint_had_need_not_be_plain(inner: Any) -> None:
-    table = HashMapValueTable(KeyGroups(128))
-    table.load([1, 2], [(1, 2, 3), (2, 2, inner)], [])
-    rolls = Rolls(rolling_sum(1), table, first)
-    assert rolls.of([(1, 2, 3)]) is not None
-    assert not rolls.plain()

@@ -10,7 +10,6 @@ import pytest
 from firesteel.common import Duration, Row, WatermarkGenerator, WatermarkStrategy
 from firesteel.datastream import DataStream, KeyedStream, ProcessJoinFunction, StreamExecutionEnvironment
 from firesteel.datastream.window import CountTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
-from firesteel.runtime.flow import Emitter
 from firesteel.testing import GraphHarness
 
 CUTS: list[dict[str, Any]] = [
@@ -89,23 +88,15 @@ def test_a_list_inside_of_a_tuple_belongs_to_the_state_too(cuts: dict[str, Any])
     assert results(build, **cuts) == [(1, 1), (3, 1), (6, 1)]
 
 
-@pytest.mark.parametrize("field", [lambda n: n, lambda n: (n,) if n == 1 else (n, [])])
-def test_sums_of_plain_tuples_are_looked_at_once_for_each_key(field: Callable[[int], Any], monkeypatch: Any) -> None:
-    quick: list[Any] = []
-    push_plain = Emitter.push_plain
-
-    def noting(self: Emitter, values: list[Any], times: Any) -> None:
-        quick.extend(values)
-        push_plain(self, values, times)
-
-    monkeypatch.setattr(Emitter, "push_plain", noting)
-
+@pytest.mark.parametrize("cuts", CUTS)
+@pytest.mark.parametrize("parallelism", [1, 2])  # with two, results wait to be sent while the next ones are made
+def test_a_rolling_reduce_may_change_its_first_argument(parallelism: int, cuts: dict[str, Any]) -> None:
     def build(env: StreamExecutionEnvironment) -> DataStream:
-        return env.from_collection([1, 2, 3]).map(lambda n: ("k", field(n))).key_by(lambda r: r[0]).sum(1)
+        records = env.from_collection([{"n": n} for n in (1, 2, 3, 4)])
+        reduced = records.key_by(lambda record: "k").reduce(in_place)
+        return reduced.rebalance().map(lambda record: record["n"]).set_parallelism(parallelism)
 
-    found = results(build, check_mutation=False, epoch_records=1)
-    assert found[0] == ("k", field(1))
-    assert quick == (found if field(1) == 1 else [])
+    assert sorted(results(build, **cuts)) == [1, 3, 6, 10]
 
 
 class Punctual(WatermarkGenerator):
