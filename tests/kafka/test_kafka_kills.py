@@ -104,7 +104,7 @@ def test_the_broker_may_die_while_the_job_runs(job: CopyJob) -> None:
         assert process.poll() is None, process.communicate()[1]
         assert time.monotonic() < deadline
     job.kafka.restart()
-    assert len(job.kafka.values(job.sink)) < RECORDS, "too late to prove anything"
+    assert process.poll() is None, "too late to prove anything"
     said = end_of(process)
     assert process.returncode == 0, said
     job.check()

@@ -22,6 +22,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from firesteel.connectors.kafka_transactions import TransactionAdmin, TransactionInfo
 from firesteel.engine.java import find_java
+from firesteel.errors import ExternalSystemError
 from tests.support.waiting import PATIENCE_S, wait_until
 
 JARS = Path(__file__).parents[2] / "build" / "kafka"
@@ -240,7 +241,17 @@ class KafkaBroker:
 
     def transactions(self, prefix: str = "", states: Sequence[str] = ()) -> list[TransactionInfo]:
         with TransactionAdmin({"bootstrap.servers": self.bootstrap}) as admin:
-            return admin.list_transactions(prefix, states)
+
+            def ask() -> list[list[TransactionInfo]]:
+                try:
+                    return [admin.list_transactions(prefix, states)]
+                except ExternalSystemError as error:  # the broker has just been started, and has not read them yet
+                    if "CoordinatorLoadInProgress" not in str(error):
+                        raise
+                    return []
+
+            (found,) = wait_until(ask, "the coordinator of transactions")
+            return found
 
     def undecided(self, prefix: str = "firesteel") -> list[TransactionInfo]:
         """Transactions that nobody has committed or aborted."""
