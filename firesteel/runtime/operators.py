@@ -206,12 +206,10 @@ def _reduce(operator: PlannedOperator, function: Any, keyed: KeyedState, emitter
         rest = iter(values)
         roll = roll_of(values)
         try:
-            results = map(step, rest) if roll is None else roll(rest)
-            if copying and not all_plain(
-                values[:1]
-            ):  # the state keeps what is given out, and the next call may change it
-                results = map(own, results)
-            out = list(results)
+            if not copying or all_plain(values[:1]):
+                out = list(map(step, rest)) if roll is None else roll(rest)
+            else:  # the state keeps what is given out, and the next call may change it
+                out = list(map(own, map(step, rest) if roll is None else roll(rest)))
         except Exception as error:
             raise on_record(operator, _failed(values, rest), error) from error
         emitter.push(out, times)
