@@ -45,9 +45,9 @@ class OwnBatches:
         return True
 
     def take(self, level: int) -> Iterator[tuple[int, Batch]]:
-        """The edges and batches of a level, in the order in which they were sent."""
+        """The edges and batches of a level, in the order in which they were sent. One that was not taken stays."""
         self._gone.pop(level, None)
-        batches = self._batches.pop(level, deque())
+        batches = self._batches.get(level, deque())
         while batches:
             edge, batch, size = batches.popleft()
             self._bytes -= size

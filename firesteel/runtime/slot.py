@@ -129,6 +129,8 @@ class Slot:
         """Run one epoch after the other until told to stop."""
         while (order := self._orders.get()) is not None:
             for level in range(self._levels):
+                if level:
+                    self._begin(LevelOrder(**{**order, "level": level}))
                 pump = self._await_pump((order["epoch"], level))
                 if pump is None:
                     break
@@ -174,6 +176,14 @@ class Slot:
             self._pumps[step].connection.close()  # its task failed while it waited, and another one was started
         self._pumps[step] = Pump(connection, payloads, writer, hello["extra"])
 
+    def _begin(self, order: LevelOrder) -> None:
+        """Do what can be done while nobody has come for the level."""
+        if self._failure is None:
+            try:
+                self.task.begin_level(order)
+            except Exception as error:  # noqa: BLE001  as in `_run`; whoever comes for the level is refused
+                self._fail(error)
+
     def _run(self, pump: Pump, order: LevelOrder) -> None:
         try:
             self.task.run_level(order, pump.payloads, pump.writer.batch)
@@ -183,14 +193,15 @@ class Slot:
         except Exception as error:  # noqa: BLE001  every failure ends the epoch, and the driver has to know why
             self._fail(error, pump.writer)
 
-    def _fail(self, error: Exception, writer: FrameWriter) -> None:
+    def _fail(self, error: Exception, writer: FrameWriter | None = None) -> None:
         failure = describe(error)
         self._failure = self._failure or failure
         sys.stdout.flush()
         sys.stderr.flush()
         self.tell({"type": "failed", "slot": self._slot, "failure": failure})  # before the pump can make Spark fail
-        with contextlib.suppress(OSError):
-            writer.failed(failure)
+        if writer is not None:
+            with contextlib.suppress(OSError):
+                writer.failed(failure)
 
     def _tidy(self) -> None:
         """Between levels: collect cycles now and then, and keep what survived out of the next collection."""

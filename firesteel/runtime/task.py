@@ -32,6 +32,9 @@ from firesteel.runtime.wire import COLLECTED, DRIVER, FRAME, REPORT, ROW, addres
 
 SendRow = Callable[[int, bytes], None]
 
+MAX_HELD_BYTES = 16 << 20
+"""How much of a level's output waits in the slot for the level's turn, about."""
+
 
 @dataclass(frozen=True)
 class LevelOrder:
@@ -61,7 +64,9 @@ class SlotTask:
         self._due = (1, 0)  # the epoch and level this slot runs next
         self._nonce = uuid.uuid4().hex
         self._send_row: SendRow = _nowhere
-        self._sequence = 0
+        self._sequence = 1  # of the level's next row
+        self._held: list[tuple[int, bytes]] = []  # rows of a level that has begun before its turn
+        self._held_bytes = 0
         self.assembly = assemble(plan, place, self._send, self._collect)
         self._native = self.assembly.restored.native
         self._barriers = Barriers(self.assembly.participants)
@@ -80,29 +85,38 @@ class SlotTask:
 
     # ---- running
 
+    def begin_level(self, order: LevelOrder) -> None:
+        """Begin with what this slot has sent to itself, while Spark is still carrying the rest of the level's input.
+
+        Not if an input is idle: that it no longer is may be on its way, and is heard before anything else.
+        """
+        parts = self.assembly
+        if parts.frames or any(channel.is_idle for channel in parts.inputs.values()):
+            return
+        self._send_row = self._hold
+        self._look_at_clock(order)
+        for channel, batch in self._own_input(order.level):
+            self._receive(order, channel, batch)
+            if self._held_bytes > MAX_HELD_BYTES:
+                return
+
     def run_level(self, order: LevelOrder, payloads: Iterable[bytes], send_row: SendRow) -> None:
         """Run one level of one epoch: all its input is in `payloads` or here already, all its output goes to `send_row`."""
         self._advance(order)
         self._snapshots.check()
-        self._send_row, self._sequence = send_row, 1
+        self._send_row = send_row
+        self._send_held()
         parts = self.assembly
         if parts.frames:
             self._begin_frames(order)
-        timers = [each for level, each in parts.timers if level == order.level and not order.over]
-        for each in timers:
-            each.on_clock(self._place.now())
+        self._look_at_clock(order)
         if order.level == 0:
             if order.completed is not None:
                 self._snapshots.completed(order.completed)
             self._barriers.ordered(order.completed, order.checkpoint)
             self._read(order)
         for channel, batch in self._input(order.level, payloads):
-            receive(batch, channel)
-            crash_point("slot-mid-epoch")
-            if self._native is not None:
-                self._native.settle()
-            for each in timers:
-                each.on_clock(self._place.now())
+            self._receive(order, channel, batch)
         for level, timestamper in parts.timestampers:
             if level == order.level:
                 if timestamper.sources.issubset(order.caught_up):
@@ -116,6 +130,30 @@ class SlotTask:
             self._send_frames(order.level)
         if order.level == self._plan.levels - 1:
             self._end_epoch(order)
+        self._sequence = 1
+
+    def _receive(self, order: LevelOrder, channel: Channel, batch: Batch) -> None:
+        receive(batch, channel)
+        crash_point("slot-mid-epoch")
+        if self._native is not None:
+            self._native.settle()
+        self._look_at_clock(order)
+
+    def _look_at_clock(self, order: LevelOrder) -> None:
+        if not order.over:
+            for level, timers in self.assembly.timers:
+                if level == order.level:
+                    timers.on_clock(self._place.now())
+
+    def _hold(self, address: int, payload: bytes) -> None:
+        self._held.append((address, payload))
+        self._held_bytes += len(payload)
+
+    def _send_held(self) -> None:
+        for row in self._held:
+            self._send_row(*row)
+        self._held.clear()
+        self._held_bytes = 0
 
     def _input(self, level: int, payloads: Iterable[bytes]) -> Iterator[tuple[Channel, Batch]]:
         inputs, rows = self.assembly.inputs, iter(payloads)
@@ -125,11 +163,14 @@ class SlotTask:
                 rows = chain((payload,), rows)
                 break
             inputs[edge, upstream].idle(False)
-        for edge, batch in self.assembly.own.take(level):
-            yield inputs[edge, self._place.slot], batch
+        yield from self._own_input(level)
         for payload in rows:
             _, edge, upstream = ROW.unpack_from(payload)
             yield inputs[edge, upstream], pickle.loads(memoryview(payload)[ROW.size :])
+
+    def _own_input(self, level: int) -> Iterator[tuple[Channel, Batch]]:
+        for edge, batch in self.assembly.own.take(level):
+            yield self.assembly.inputs[edge, self._place.slot], batch
 
     def _begin_frames(self, order: LevelOrder) -> None:
         for frame in self.assembly.frames:  # those downstream first, so that they are ready for what others give out

@@ -113,6 +113,8 @@ class LocalEngine:
                 over=order.over,
                 **(order.reading_of(slot) if level == 0 else {}),
             )
+            if level:
+                task.begin_level(ordered)
             task.run_level(ordered, mine, lambda address, payload: out.append((address, payload)))
         self.check_state(everything=False)
         assert level + 1 < self._plan.levels or all(ROW.unpack_from(p)[0] == DRIVER for _, p in out)

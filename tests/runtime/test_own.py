@@ -12,8 +12,10 @@ from firesteel.common import Row, WatermarkStrategy
 from firesteel.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.graph.nodes import Collect
+from firesteel.runtime import task
 from firesteel.runtime.flow import Batch
 from firesteel.runtime.own import OwnBatches, size_of
+from firesteel.runtime.task import LevelOrder, SlotTask
 from tests.support.local_engine import LocalRun
 from tests.support.slicing import Sliced
 
@@ -103,3 +105,54 @@ def test_a_record_that_its_receiver_changes_is_not_changed_where_it_came_from(tm
 def _changed(record: list[Any]) -> list[Any]:
     record.append(0)
     return record
+
+
+EVENTS: list[Any] = []
+_keep = OwnBatches.keep
+
+
+def seen(number: int) -> int:
+    EVENTS.append(number)
+    return number
+
+
+def run_watched(monkeypatch: pytest.MonkeyPatch, directory: Path, levels: int = 2, sources: int = 1) -> list[Any]:
+    """Numbers of each source through that many levels of one slot; with them, the epochs' levels as their turns come."""
+    run_level = SlotTask.run_level
+
+    def run(self: SlotTask, order: LevelOrder, *rest: Any) -> None:
+        EVENTS.append(f"level {order.level}")
+        run_level(self, order, *rest)
+
+    monkeypatch.setattr(SlotTask, "run_level", run)
+    EVENTS.clear()
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    first, *others = (
+        env.from_source(Sliced(NumberSequenceSource(1, 6), 3), WatermarkStrategy.no_watermarks(), f"numbers {index}")
+        for index in range(sources)
+    )
+    stream = first.union(*others)
+    for _ in range(levels - 1):
+        stream = stream.rebalance().map(seen)
+    stream._end(Collect(), "Collect")
+    assert sorted(LocalRun(env, str(directory)).run().collected()) == sorted([1, 2, 3, 4, 5, 6] * sources)
+    return EVENTS[:]
+
+
+def test_a_level_begins_with_what_stayed_while_the_rest_is_on_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = run_watched(monkeypatch, tmp_path)
+    assert found[:10] == ["level 0", 1, 2, 3, "level 1", "level 0", 4, 5, 6, "level 1"]
+
+
+def test_what_a_level_sends_before_its_turn_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OwnBatches, "keep", lambda self, level, *batch: level == 1 and _keep(self, level, *batch))
+    found = run_watched(monkeypatch, tmp_path, levels=3)
+    assert found[:9] == ["level 0", 1, 2, 3, "level 1", "level 2", 1, 2, 3], "rows of level 1 have come to level 2"
+
+
+def test_it_does_not_go_on_once_too_much_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task, "MAX_HELD_BYTES", 1)
+    found = run_watched(monkeypatch, tmp_path, sources=2)
+    assert found[:8] == ["level 0", 1, 2, 3, "level 1", 1, 2, 3]

@@ -103,8 +103,14 @@ class Fussy(MapFunction):
         return 1 / (value - 7)
 
 
-def test_a_users_exception_comes_with_the_users_traceback_and_not_sparks(env: StreamExecutionEnvironment) -> None:
-    env.from_sequence(1, 10).map(Fussy()).name("fussy").uid("fussy-1").print()
+@pytest.mark.parametrize("levels", [1, 2])  # a slot begins with the second one before Spark asks for it
+def test_a_users_exception_comes_with_the_users_traceback_and_not_sparks(
+    env: StreamExecutionEnvironment, levels: int
+) -> None:
+    numbers = env.set_parallelism(1).from_sequence(1, 10)
+    if levels == 2:
+        numbers = numbers.rebalance()
+    numbers.map(Fussy()).name("fussy").uid("fussy-1").print()
     with pytest.raises(UserCodeError) as caught:
         env.execute("failing")
     text = str(caught.value)
