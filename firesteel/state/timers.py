@@ -8,11 +8,12 @@ heap one entry. Timestamps whose timers were all deleted stay in the heap until 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, Protocol
 
+from firesteel.errors import TimerError
 from firesteel.graph.keys import KeyGroups
 from firesteel.state.changes import Changes, latest
 from firesteel.state.tables import CurrentKey, Entry, Table
@@ -21,6 +22,12 @@ MAX_TIME = 2**63 - 1
 """The end of time: the last watermark, and the earliest timer where there is none."""
 
 _SPARE = 64  # as many stale timestamps in the heap are never worth rebuilding it
+
+
+class Register(Protocol):
+    """Registers a timer of the current key."""
+
+    def __call__(self, timestamp: int) -> None: ...
 
 
 class TimerTable(Table):
@@ -36,24 +43,21 @@ class TimerTable(Table):
         self._heap: list[int] = []  # every timestamp in _due, and stale ones
         self._firing: dict[int, list[Any]] = {}  # timestamp -> keys it had when its first timer fired, last first
         self._changes = Changes()
-        self._touched: set[int] = set()  # timestamps at which timers came since the last barrier, and maybe went again
+        self._touched: dict[int, dict[Any, bool]] = {}  # those of _due to which timers came since the last barrier
         self._gone: dict[int, dict[Any, None]] = {}  # removed since, and there at the barrier
 
-    def bind(self, current: CurrentKey) -> Callable[[int], None]:
+    def bind(self, current: CurrentKey) -> Register:
         """What registers a timer of the current key; one that is there already stays as it is."""
-        due, find, heap, touch, gone = self._due, self._due.get, self._heap, self._touched.add, self._gone
+        find, gone = self._touched.get, self._gone
 
         def register(timestamp: int) -> None:
-            key = current.key
             keys = find(timestamp)
             if keys is None:
-                keys = due[timestamp] = {}
-                heappush(heap, timestamp)
-                if timestamp < self.earliest:
-                    self.earliest = timestamp
-            elif key in keys:
+                timestamp = whole_time(timestamp)
+                keys = self._touch(timestamp)
+            key = current.key
+            if key in keys:
                 return
-            touch(timestamp)
             if timestamp in gone and key in gone[timestamp]:
                 del gone[timestamp][key]
                 keys[key] = False
@@ -61,6 +65,17 @@ class TimerTable(Table):
                 keys[key] = True
 
         return register
+
+    def _touch(self, timestamp: int) -> dict[Any, bool]:
+        """Timers are about to come at this timestamp."""
+        keys = self._due.get(timestamp)
+        if keys is None:
+            keys = self._due[timestamp] = {}
+            heappush(self._heap, timestamp)
+            if timestamp < self.earliest:
+                self.earliest = timestamp
+        self._touched[timestamp] = keys
+        return keys
 
     def register(self, key: Any, timestamp: int) -> None:
         """Add a timer; one that is there already stays as it is."""
@@ -109,7 +124,7 @@ class TimerTable(Table):
         due, heap = self._due, self._heap
         del due[timestamp]
         self._firing.pop(timestamp, None)
-        self._touched.discard(timestamp)
+        self._touched.pop(timestamp, None)
         if timestamp == self.earliest:
             while heap and heap[0] not in due:
                 heappop(heap)
@@ -139,20 +154,19 @@ class TimerTable(Table):
         self._forget_fresh()
 
     def _forget_fresh(self) -> None:
-        for timestamp in self._touched:
-            keys = self._due[timestamp]
+        for keys in self._touched.values():
             keys.update(dict.fromkeys(keys, False))
         self._touched.clear()
         self._gone.clear()
 
     def _note_fresh(self) -> None:
         fresh = self._changes.fresh
-        for timestamp in self._touched:
-            for key, new in self._due[timestamp].items():
+        for timestamp, keys in self._touched.items():
+            for key, new in keys.items():
                 if new:
                     fresh[key, timestamp] = True
-        for timestamp, keys in self._gone.items():
-            for key in keys:
+        for timestamp, removed in self._gone.items():
+            for key in removed:
                 fresh[key, timestamp] = False
         self._forget_fresh()
 
@@ -164,9 +178,9 @@ class TimerTable(Table):
         return [(key, (tuple(new), tuple(gone))) for key, (new, gone) in changed.items()], []
 
     def touch(self) -> None:
-        for timestamp, keys in self._due.items():
+        for keys in self._due.values():
             keys.update(dict.fromkeys(keys, True))
-            self._touched.add(timestamp)
+        self._touched.update(self._due)
 
     def completed(self, checkpoint: int) -> None:
         self._changes.completed(checkpoint)
@@ -174,6 +188,24 @@ class TimerTable(Table):
     def forget_changes(self) -> None:
         self._forget_fresh()
         self._changes.forget()
+
+
+def whole_time(timestamp: Any) -> int:
+    """A timer's time as users give it.
+
+    :raises TimerError: it is none.
+    """
+    if type(timestamp) is int:
+        return timestamp
+    if timestamp is None:
+        raise TimerError(
+            "a timer needs a time, and None was given: ctx.timestamp() is None on streams without timestamps. Use "
+            "assign_timestamps_and_watermarks(...) first, or processing time"
+        )
+    try:
+        return int(timestamp)
+    except (TypeError, ValueError):
+        raise TimerError(f"a timer's time is milliseconds since 1970 as an int, not {timestamp!r:.200}") from None
 
 
 @dataclass(slots=True)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
+import numpy
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firesteel.errors import TimerError
 from firesteel.graph.keys import KeyGroups
+from firesteel.graph.settings import RocksDBSettings
+from firesteel.state.rocksdb.cache import ObjectCache
+from firesteel.state.rocksdb.database import Database
+from firesteel.state.rocksdb.timers import RocksDBTimerTable
 from firesteel.state.timers import MAX_TIME, TimerTable
 
 KEYS, TIMES = st.sampled_from("abcde"), st.integers(-1, 2)
@@ -107,6 +115,18 @@ def test_the_end_of_time_is_a_time_like_others() -> None:
     assert table.pop(MAX_TIME - 1) is None
     assert table.pop(MAX_TIME) == (MAX_TIME, "a")
     assert table.pop(MAX_TIME) is None
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_times_are_whole_milliseconds_however_they_are_given(backend: str, tmp_path: Path) -> None:
+    cache = ObjectCache(Database(str(tmp_path), RocksDBSettings()), 1 << 20)
+    table = timers() if backend == "hashmap" else RocksDBTimerTable(cache, KeyGroups(8), "uid", "t")
+    for given_as in (5.0, 5, 6, 6.0, 7.9, numpy.int64(7), "8"):
+        table.register("a", given_as)  # type: ignore[arg-type]
+    assert [repr(fired) for fired in table.due(10)] == ["(5, 'a')", "(6, 'a')", "(7, 'a')", "(8, 'a')"]
+    for none in (None, "soon", object()):
+        with pytest.raises(TimerError):
+            table.register("a", none)  # type: ignore[arg-type]
 
 
 def test_timers_that_come_and_go_leave_nothing_behind() -> None:

@@ -8,7 +8,7 @@ when they are too many, the later ones go there and it moves back. Timers of one
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 from rocksdict import WriteBatch
@@ -19,7 +19,7 @@ from firesteel.state.rocksdb.database import Row
 from firesteel.state.rocksdb.encoding import pack, unpack_entry
 from firesteel.state.rocksdb.values import key_bytes
 from firesteel.state.tables import CurrentKey, Entry
-from firesteel.state.timers import MAX_TIME, TimerTable
+from firesteel.state.timers import MAX_TIME, Register, TimerTable, whole_time
 
 _MIDDLE = 1 << 63
 _NEVER = MAX_TIME + 1
@@ -36,10 +36,11 @@ class RocksDBTimerTable(RocksDBTable, TimerTable):
         self._came = 0  # to memory, since they were last counted
         self._fetch()
 
-    def bind(self, current: CurrentKey) -> Callable[[int], None]:
+    def bind(self, current: CurrentKey) -> Register:
         near = super().bind(current)
 
         def register(timestamp: int) -> None:
+            timestamp = whole_time(timestamp)
             if timestamp < self._horizon or timestamp > MAX_TIME:
                 near(timestamp)
                 self._came += 1
