@@ -16,10 +16,11 @@ from typing import Any, Protocol
 
 from firesteel.common.plain import is_plain, pickle_plain
 from firesteel.datastream.fields import explain_key
-from firesteel.errors import GraphError, InvalidKeyError, SerializationError
+from firesteel.errors import GraphError, SerializationError
 from firesteel.graph.keys import KeyGroups, subtask_of
 from firesteel.graph.plan import PlannedEdge, PlannedOperator
-from firesteel.runtime.failures import OperatorFailure, on_record
+from firesteel.runtime.callables import given_selector
+from firesteel.runtime.failures import OperatorFailure, last_of, on_record
 from firesteel.runtime.flow import MIN_WATERMARK, Batch, Channel, Note, Times, Values
 from firesteel.runtime.own import OwnBatches
 from firesteel.runtime.wire import ROW
@@ -230,35 +231,33 @@ class KeyExchange(Exchange):
         self._timed = Route([(buffer.values.append, buffer.times.append) for buffer in self._buffers], groups)
 
     def push(self, values: Values, times: Times) -> None:
-        selector = self._selector
-        value = None
+        rest = iter(values)
         try:
             if times is None:
-                route = self._route
-                for value in values:
-                    route[selector(value)](value)
+                for value, add in zip(values, map(self._route.__getitem__, map(self._selector, rest)), strict=True):
+                    add(value)
             else:
-                timed = self._timed
                 for buffer in self._buffers:
                     buffer.pad()
-                for value, time in zip(values, times, strict=True):
-                    add, stamp = timed[selector(value)]
+                routes = map(self._timed.__getitem__, map(self._selector, rest))
+                for value, time, (add, stamp) in zip(values, times, routes, strict=True):
                     add(value)
                     stamp(time)
         except Exception as error:
+            value = last_of(values, rest)
             raise on_record(self._downstream, value, self._explain(value, error)) from error
         self._close_full()
 
     def _explain(self, value: Any, error: Exception) -> Exception:
         """Fields that are not there and unhashable keys fail with messages that do not speak of keys."""
-        missing = explain_key(self._selector, value)
+        selector = given_selector(self._edge.key_selector)
+        missing = explain_key(selector, value)
         if missing is not None:
             return missing
-        if isinstance(error, TypeError) and "unhashable" in str(error):
-            try:
-                self._route.groups.of(self._selector(value))
-            except InvalidKeyError as explained:
-                return explained
+        try:
+            self._route.groups.of(selector(value))
+        except Exception as explained:  # noqa: BLE001  as the user's own code raises it, with its line
+            return explained
         return error
 
 

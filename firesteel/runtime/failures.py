@@ -26,6 +26,11 @@ def on_record(operator: PlannedOperator, value: Any, cause: BaseException) -> Op
     return OperatorFailure(operator, f"on the record {_short(value)}", cause)
 
 
+def last_of(values: list[Any], rest: Any) -> Any:
+    """The value that an iterator over `values` gave out last."""
+    return values[len(values) - rest.__length_hint__() - 1]
+
+
 def _short(value: Any) -> str:
     try:
         text = repr(value)

@@ -15,7 +15,7 @@ from typing import Any
 from firesteel.common.watermark_strategy import WatermarkStrategy
 from firesteel.errors import UserCodeError
 from firesteel.graph.plan import PlannedOperator
-from firesteel.runtime.failures import on_record
+from firesteel.runtime.failures import last_of, on_record
 from firesteel.runtime.flow import MAX_WATERMARK, MIN_WATERMARK, Emitter, Times, Values
 from firesteel.runtime.split_watermarks import SplitWatermarks
 from firesteel.state.operator import OperatorListTable
@@ -122,7 +122,7 @@ class Timestamper:
                 before = [MIN_WATERMARK if time is None else time for time in times]
                 stamps = list(map(assigner.extract_timestamp, rest, before))
         except Exception as error:
-            raise on_record(self._operator, values[len(values) - rest.__length_hint__() - 1], error) from error
+            raise on_record(self._operator, last_of(values, rest), error) from error
         if not self._silent and set(map(type, stamps)) != {int}:
             index = next(i for i, stamp in enumerate(stamps) if type(stamp) is not int)
             raise on_record(self._operator, values[index], _no_timestamp(stamps[index], assigner))
