@@ -95,9 +95,14 @@ def _no_field(value: Any, field: Field) -> TypeError:
     return TypeError(f"there is no field {field!r} in {value!r:.200}, which has {has}")
 
 
+def taken_fields(selector: Any) -> tuple[Any, ...]:
+    """The fields that an `itemgetter` takes; none of other selectors."""
+    return selector.__reduce__()[1] if isinstance(selector, itemgetter) else ()  # type: ignore[return-value]
+
+
 def explain_key(selector: Any, value: Any) -> InvalidKeyError | None:
     """Why `key_by(0)` or `key_by(0, 1)` cannot take a record's key; None if they can, or if it is another selector."""
-    fields = selector.__reduce__()[1] if isinstance(selector, itemgetter) else ()
+    fields = taken_fields(selector)
     if not fields or not all(isinstance(field, int) for field in fields):
         return None
     try:

@@ -32,21 +32,29 @@ class RollingField(ReduceFunction):
     def fold_of_tuples(self, length: int) -> Callable[[dict[Any, Any], Any, Any], int] | None:
         """A loop that reduces tuples of that length, and nothing else, into a dict: it is given the dict, keys and an iterator
         over as many tuples. It saves a call for each. None if tuples have no such field."""
-        fold: Callable[[dict[Any, Any], Any, Any], int] | None = self._loop(_FOLD, length)
-        return fold
-
-    def roll_of_tuples(self, length: int) -> Callable[..., list[Any]] | None:
-        """The same with all results on the way: it is given a key selector, a dict with what has changed, `get` of one with
-        what was there before, the mark of a value that is gone, and an iterator over tuples."""
-        roll: Callable[..., list[Any]] | None = self._loop(_ROLL, length)
-        return roll
-
-    def _loop(self, code: str, length: int) -> Any:
         members = _written_out(self._field, self._combine, length)
+        return None if members is None else self._made(_FOLD.format(members=members))
+
+    def roll_of_tuples(self, length: int, key: int | None = None) -> Callable[..., bool] | None:
+        """The same with all results on the way: it is given a key selector, a dict with what has changed, `get` of one with
+        what was there before, the mark of a value that is gone, an iterator over records, and what takes a result. It stops
+        behind the first record that is no tuple of that length, and says whether there was none.
+
+        :param key: the position of the key in a tuple, if that is all the selector gives.
+        """
+        members = _written_out(self._field, self._combine, length, "{}{}")
         if members is None:
             return None
+        firsts, seconds = ("".join(f"{name}{index}, " for index in range(length)) for name in ("first", "second"))
+        key_code = "key_of(second)" if key is None else f"second{range(length)[key]}"
+        roll: Callable[..., bool] = self._made(
+            _ROLL.format(firsts=firsts, seconds=seconds, key=key_code, members=members)
+        )
+        return roll
+
+    def _made(self, code: str) -> Any:
         made: dict[str, Any] = {"combine": self._combine}
-        exec(code.format(members), made)
+        exec(code, made)
         return made["loop"]
 
 
@@ -80,16 +88,21 @@ def loop(reduced, keys, values):
     get = reduced.get
     for key, second in zip(keys, values, strict=True):
         first = get(key)
-        reduced[key] = second if first is None else {}
+        reduced[key] = second if first is None else {members}
     return len(keys)
 """
 
 _ROLL = """
-def loop(key_of, changed, before, gone, values):
-    get, results = changed.get, []
-    append = results.append
+def loop(key_of, changed, before, gone, values, append):
+    get = changed.get
     for second in values:
-        key = key_of(second)
+        if type(second) is not tuple:
+            return False
+        try:
+            {seconds} = second
+        except ValueError:
+            return False
+        key = {key}
         first = get(key)
         if first is None:
             first = before(key)
@@ -97,20 +110,24 @@ def loop(key_of, changed, before, gone, values):
             changed[key] = second
             append(second)
         else:
-            changed[key] = result = {}
+            {firsts} = first
+            changed[key] = result = {members}
             append(result)
-    return results
+    return True
 """
 
 
-def _written_out(field: Field, combine: Callable[[Any, Any], Any], length: int) -> str | None:
+def _written_out(field: Field, combine: Callable[[Any, Any], Any], length: int, member: str = "{}[{}]") -> str | None:
     """The code that combines two tuples of that length. It is made of numbers only, so nobody's text is ever run. None if
-    they have no such field."""
+    they have no such field.
+
+    :param member: the code for a member of the tuple `first` or `second`.
+    """
     if not isinstance(field, int) or not -length <= field < length:
         return None
-    field %= length
-    combined = "first[{0}] + second[{0}]" if combine is operator.add else "combine(first[{0}], second[{0}])"
-    members = [combined.format(index) if index == field else f"first[{index}]" for index in range(length)]
+    members = [member.format("first", index) for index in range(length)]
+    mine, other = members[field], member.format("second", range(length)[field])
+    members[field] = f"{mine} + {other}" if combine is operator.add else f"combine({mine}, {other})"
     return f"({', '.join(members)},)"
 
 

@@ -20,6 +20,7 @@ from firesteel.datastream.functions import (
     MapFunction,
     ReduceFunction,
 )
+from firesteel.datastream.rolling import RollingField
 from firesteel.errors import FiresteelError
 from firesteel.graph import nodes
 from firesteel.graph.plan import PlannedOperator
@@ -27,11 +28,11 @@ from firesteel.runtime.broadcast import BroadcastStates, broadcast_ports
 from firesteel.runtime.callables import method_of, resolve_selector
 from firesteel.runtime.context import FunctionContext
 from firesteel.runtime.copying import own
-from firesteel.runtime.failures import on_record
+from firesteel.runtime.failures import last_of, on_record
 from firesteel.runtime.flow import Emitter, Push, Take, Times, Values
 from firesteel.runtime.keyed_state import KeyedState
 from firesteel.runtime.process import ProcessLoop
-from firesteel.runtime.rolling import rolls
+from firesteel.runtime.rolling import Rolling
 from firesteel.runtime.timers import Timers
 
 Call = Callable[[Any], Any]
@@ -137,7 +138,7 @@ def _map(operator: PlannedOperator, call: Call, emitter: Emitter) -> Push:
         try:
             out = list(map(call, rest))
         except Exception as error:
-            raise on_record(operator, _failed(values, rest), error) from error
+            raise on_record(operator, last_of(values, rest), error) from error
         emitter.push(out, times)
 
     return push
@@ -167,7 +168,7 @@ def _filter(operator: PlannedOperator, call: Call, emitter: Emitter) -> Push:
         try:
             keep = list(map(call, rest))
         except Exception as error:
-            raise on_record(operator, _failed(values, rest), error) from error
+            raise on_record(operator, last_of(values, rest), error) from error
         _emit_kept(values, times, keep, emitter)
 
     return push
@@ -199,24 +200,23 @@ def _emit_kept(values: Values, times: Times, keep: list[Any], emitter: Emitter) 
 def _reduce(operator: PlannedOperator, function: Any, keyed: KeyedState, emitter: Emitter) -> Push:
     table, selector = keyed.store.value_table("/reduced"), resolve_selector(operator.key_selector())
     step = table.fold(keyed, selector, method_of(function, ReduceFunction, "reduce"))
-    roll_of = rolls(function, table, selector)
+    rolling = Rolling(function, table, selector, step) if isinstance(function, RollingField) else None
     copying = not operator.object_reuse
 
     def push(values: Values, times: Times) -> None:
         rest = iter(values)
-        roll = roll_of(values)
+        copied = copying and not all_plain(values[:1])
         try:
-            if not copying or all_plain(values[:1]):
-                out = list(map(step, rest)) if roll is None else roll(rest)
-            else:  # the state keeps what is given out, and the next call may change it
-                out = list(map(own, map(step, rest) if roll is None else roll(rest)))
+            if rolling is not None:
+                out = rolling.roll(values, rest)
+                if copied:
+                    out = list(map(own, out))
+            elif copied:  # one by one: the state keeps what is given out, and the next call may change it
+                out = list(map(own, map(step, rest)))
+            else:
+                out = list(map(step, rest))
         except Exception as error:
-            raise on_record(operator, _failed(values, rest), error) from error
+            raise on_record(operator, last_of(values, rest), error) from error
         emitter.push(out, times)
 
     return push
-
-
-def _failed(values: Values, rest: Any) -> Any:
-    """The record an iterator over `values` gave out last."""
-    return values[len(values) - rest.__length_hint__() - 1]
