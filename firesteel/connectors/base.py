@@ -195,6 +195,10 @@ class Source(ABC):
     bounded: bool = True
     """Whether the input can come to an end on its own."""
 
+    fresh: bool = False
+    """Whether every record is made when it is read and kept by nobody else, down to its parts. Records that stay in the slot
+    where they are read then need neither a copy nor a look at what they are made of."""
+
     def prepare(self, context: PrepareContext) -> Source:
         """Called once on the driver, before anything is sent to slots: the source that is to be read in this one's place.
 

@@ -38,6 +38,9 @@ class FileFormat(ABC):
     splittable: bool = True
     """Whether a file may be cut at all; otherwise each file is one range."""
 
+    fresh: bool = False
+    """Whether every record is made when it is read and kept by nobody else, down to its parts (`Source.fresh`)."""
+
     kept: bool = False
     """Whether files stay for ever once they were seen, so that positions in others are of something else."""
 

@@ -31,6 +31,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
     """
 
     unit = "rows"
+    fresh = True
 
     def __init__(
         self,

@@ -43,6 +43,7 @@ class FileSource(Source):
         self.split_size = split_size
         self.discovery_interval = discovery_interval
         self.bounded = discovery_interval is None
+        self.fresh = form.fresh
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:

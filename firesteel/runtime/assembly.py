@@ -310,6 +310,10 @@ class Assembly:
         for edge in self._plan.outputs(operator):
             outputs.setdefault(edge.side, []).append((self._reader(operator, edge), copying and edge.direct))
             emitter.separate |= copying and edge.direct
+        if isinstance(operator.operator, nodes.Read) and operator.operator.source.fresh:
+            match outputs.get(None):
+                case [(Exchange() as exchange, _)]:
+                    exchange.alone = True
         for side, readers in outputs.items():
             output = emitter
             if side is not None:

@@ -88,7 +88,12 @@ class _Buffer:
 
 
 class Exchange:
-    """One edge out of this slot. Forwards to the slot of the same index; subclasses spread in other ways."""
+    """One edge out of this slot. Forwards to the slot of the same index; subclasses spread in other ways.
+
+    :ivar alone: nobody else has the records that come here, or parts of them.
+    """
+
+    alone = False
 
     def __init__(
         self,
@@ -144,7 +149,7 @@ class Exchange:
 
     def _close(self, target: int, buffer: _Buffer) -> None:
         batch = buffer.batch(self._idle)
-        if target != self._slot or not self._own.keep(self._downstream.level, self._edge.id, batch):
+        if target != self._slot or not self._own.keep(self._downstream.level, self._edge.id, batch, self.alone):
             try:
                 payload = self._prefix + _pickled(batch, buffer.first())
             except Exception as error:

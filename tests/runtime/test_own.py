@@ -6,10 +6,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from firesteel.common import Row, WatermarkStrategy
 from firesteel.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
+from firesteel.datastream.connectors.file_system import FileSource, ParquetColumnarRowInputFormat
 from firesteel.datastream.connectors.number_seq import NumberSequenceSource
 from firesteel.graph.nodes import Collect
 from firesteel.runtime import task
@@ -156,3 +159,28 @@ def test_it_does_not_go_on_once_too_much_waits(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(task, "MAX_HELD_BYTES", 1)
     found = run_watched(monkeypatch, tmp_path, sources=2)
     assert found[:8] == ["level 0", 1, 2, 3, "level 1", 1, 2, 3]
+
+
+def test_what_nobody_else_has_stays_whatever_it_is() -> None:
+    own = OwnBatches(100_000)
+    assert own.keep(1, 5, [["changeable"], Row(1)], alone=True)
+    assert list(own.take(1)) == [(5, [["changeable"], Row(1)])]
+    assert not own.keep(1, 5, [["x" * 1000]] * 50, alone=True), "too much"
+    assert not own.keep(2, 5, [lambda: 0], alone=True), "whoever sends it says that it cannot be pickled"
+
+
+@pytest.mark.parametrize("readers", [1, 2])
+def test_records_of_a_source_that_makes_them_anew_stay_if_only_one_reads_them(
+    readers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stayed: list[bool] = []
+    monkeypatch.setattr(OwnBatches, "keep", lambda *batch: stayed.append(_keep(*batch)) or stayed[-1])
+    pyarrow.parquet.write_table(pyarrow.table({"id": [1, 2], "tags": [["a"], ["b"]]}), tmp_path / "in.parquet")
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    source = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(), str(tmp_path / "in.parquet")).build()
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "rows")
+    for _ in range(readers):
+        stream.rebalance().map(lambda row: _changed(row[1]))._end(Collect(), "Collect")
+    results = LocalRun(env, str(tmp_path / "checkpoints")).run().collected()
+    assert sorted(results) == sorted([["a", 0], ["b", 0]] * readers)
+    assert any(stayed) == (readers == 1)
