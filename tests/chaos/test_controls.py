@@ -83,8 +83,8 @@ def test_without_checksums_a_flipped_bit_changes_the_result(start: Callable[...,
     life.wait(lambda: life.driver.ended() is not None, "its end")
     newest = life.newest()
     assert newest is not None
-    data, digit = (newest / "_metadata").read_bytes(), str(oracle.position(newest)).encode()
-    at = data.index(b'"position": ' + digit) + len(b'"position": ')
+    data, position = (newest / "_metadata").read_bytes(), b'"position": %d' % oracle.position(newest)
+    at = data.index(position) + len(b'"position": ') + 1  # the second digit: a number must not begin with 0
     (newest / "_metadata").write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])  # 48 and 49, 50 and 51, ...
     life.recover(before)
     _must_be_noticed(life)
