@@ -167,7 +167,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
 def test_every_key_group_is_read_by_the_slot_that_gets_it_and_by_no_other(
     tmp_path: Path, reads: Reads, before: int, after: int
 ) -> None:
-    many = {"keys": 30_000, "epoch": 15_000}
+    many = {"keys": 60_000, "epoch": 30_000}  # the index of a file is 6 kB, and read by up to six
     run_for(program(before, **many), str(tmp_path), 2)
     found = newest(str(tmp_path)).metadata
     there = []
