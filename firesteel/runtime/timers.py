@@ -62,6 +62,8 @@ class KeyedTimerService(TimerService):
     def current_watermark(self) -> int:
         return self.watermark
 
+    # these two are there for the abstract class only: no instance is without its tables' own
+
     def register_processing_time_timer(self, timestamp: int) -> None:
         raise NotImplementedError
 
